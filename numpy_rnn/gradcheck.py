@@ -1,0 +1,215 @@
+"""Check hand-written backward passes against numerical derivatives, and lay two sets of arrays side by side.
+
+Works on plain functions of arrays: yours as well as those of ``numpy_rnn.cells``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from numpy_rnn.typing import Array
+
+COMPLEX_STEP = 1e-30  # no difference is taken, so nothing cancels: as small as the numbers allow
+TOLERANCES = {"complex": 1e-12, "central": 1e-7}  # of each gradient's scale; tests measure 1e-15 and 1e-10
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How far one array is from its reference, at its worst entry."""
+
+    name: str
+    shape: tuple[int, ...]
+    max_abs: float  # largest absolute error
+    relative: float  # that, divided by the largest |entry| of the reference
+    ulps: float  # that, in units in the last place of the largest |entry| of the reference
+    index: tuple[int, ...]  # where it is
+    got: float
+    expected: float
+
+
+def compare(name: str, got: Array, expected: Array) -> Comparison:
+    """Compare two arrays of one shape; nan agrees with nan and inf with inf, with anything else they differ infinitely.
+
+    >>> compare("dx", np.array([1.0, 2.0]), np.array([1.0, 2.5])).relative
+    0.2
+
+    Raises ``ValueError`` for unequal shapes.
+    """
+    got, expected = np.asarray(got), np.asarray(expected)
+    if got.shape != expected.shape:
+        raise ValueError(f"{name} must have the shape of its reference, {expected.shape}, got {got.shape}")
+    if got.size == 0:
+        return Comparison(name, got.shape, 0.0, 0.0, 0.0, (), 0.0, 0.0)
+    same = (got == expected) | (np.isnan(got) & np.isnan(expected))
+    with np.errstate(invalid="ignore", over="ignore"):
+        error = np.where(same, 0.0, np.abs(got - expected))
+    error = np.where(np.isnan(error), np.inf, error)
+    index = np.unravel_index(int(np.argmax(error)), error.shape)
+    finite = np.abs(expected[np.isfinite(expected)])
+    scale = finite.max() if finite.size else finite.dtype.type(0)
+    worst = float(error[index])
+    ulp = float(np.spacing(scale.astype(np.result_type(got, expected))))
+    return Comparison(
+        name,
+        got.shape,
+        worst,
+        0.0 if worst == 0 else worst / float(scale) if scale > 0 else np.inf,
+        worst / ulp,
+        tuple(int(i) for i in index),
+        float(got[index]),
+        float(expected[index]),
+    )
+
+
+@dataclass(frozen=True)
+class Report:
+    """One ``Comparison`` a tensor, and the bound on ``relative`` that each must keep."""
+
+    rows: tuple[Comparison, ...]
+    tolerance: float
+    columns: tuple[str, str] = ("got", "expected")
+
+    @property
+    def ok(self) -> bool:
+        """Whether every tensor is within the tolerance."""
+        return all(row.relative <= self.tolerance for row in self.rows)
+
+    @property
+    def worst(self) -> Comparison:
+        """The row with the largest relative error."""
+        return max(self.rows, key=lambda row: row.relative)
+
+    def table(self) -> str:
+        """Return the rows as text, each with its worst entry, and one line of verdict."""
+        head = ("", "shape", "max abs error", "of scale", "ulps", "worst entry", *self.columns)
+        cells = [head]
+        for row in self.rows:
+            cells.append(
+                (
+                    ("  " if row.relative <= self.tolerance else "x ") + row.name,
+                    str(row.shape),
+                    f"{row.max_abs:.1e}",
+                    f"{row.relative:.1e}",
+                    f"{row.ulps:.1f}",
+                    str(list(row.index)),
+                    f"{row.got:.9g}",
+                    f"{row.expected:.9g}",
+                )
+            )
+        widths = [max(len(line[i]) for line in cells) for i in range(len(head))]
+        lines = ["  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]) for line in cells]
+        failed = sum(row.relative > self.tolerance for row in self.rows)
+        verdict = (
+            f"all {len(self.rows)} within {self.tolerance:.0e} of their scale"
+            if self.ok
+            else f"{failed} of {len(self.rows)} differ by more than {self.tolerance:.0e} of their scale (marked x)"
+        )
+        return "\n".join([*(line.rstrip() for line in lines), verdict])
+
+    __str__ = table
+
+
+def check_backward(
+    forward: Callable[..., Array | Sequence[Array]],
+    backward: Callable[..., Sequence[Array | None]],
+    inputs: Mapping[str, Array],
+    *,
+    method: str = "complex",
+    step: float | None = None,
+    tolerance: float | None = None,
+    seed: int = 0,
+) -> Report:
+    """Compare a hand-written backward with a numerical derivative of its forward, entry by entry.
+
+    >>> def forward(x, w):
+    ...     return np.tanh(x @ w.T)
+    >>> def backward(d_y, x, w):
+    ...     d_z = d_y * (1 - forward(x, w) ** 2)
+    ...     return d_z @ w, d_z.T @ x
+    >>> rng = np.random.default_rng(0)
+    >>> inputs = {"x": rng.normal(size=(4, 3)), "w": rng.normal(size=(2, 3))}
+    >>> check_backward(forward, backward, inputs).ok
+    True
+    >>> report = check_backward(forward, lambda d_y, x, w: (None, d_y.T @ x), inputs)
+    >>> report.ok, report.worst.name
+    (False, 'w')
+
+    Arguments: ``forward(*inputs)`` returns an array or a tuple of arrays. ``backward(upstream, *inputs)`` is given
+    random upstream gradients, laid out like what ``forward`` returned, and returns one gradient for each input, in
+    order, or None for one that is not to be checked. ``inputs`` are float64 or longdouble arrays by name, in
+    the order of the arguments. ``method`` "complex" (exact to rounding; the forward must be analytic and pass complex
+    numbers through: no ``abs``, no ``.real``) or "central" (central differences; for any forward, away from kinks).
+    ``step`` and ``tolerance`` (of each gradient's scale) have defaults that fit the method.
+
+    Returns a ``Report`` with one row an input.
+
+    Raises ``TypeError`` for inputs that are not real floats or a forward that drops the imaginary part; ``ValueError``
+    for a gradient of the wrong shape or number, and for a forward or backward that writes into its arguments.
+    """
+    if method not in TOLERANCES:
+        raise ValueError(f"method must be 'complex' or 'central', got {method!r}")
+    arrays = {name: np.array(value) for name, value in inputs.items()}
+    for name, array in arrays.items():
+        if array.dtype not in (np.float64, np.longdouble):
+            raise TypeError(f"inputs[{name!r}] must be float64 or longdouble, got {array.dtype}")
+    outputs = forward(*_unwritable(arrays))
+    single = not isinstance(outputs, tuple | list)
+    rng = np.random.default_rng(seed)
+    upstream = tuple(rng.normal(size=np.shape(output)) for output in ([outputs] if single else outputs))
+    given = upstream[0].copy() if single else tuple(d.copy() for d in upstream)
+    gradients = backward(given, *_unwritable(arrays))
+    if len(gradients) != len(arrays):
+        raise ValueError(f"backward must return one gradient for each of {len(arrays)} inputs, got {len(gradients)}")
+
+    def loss(changed: Mapping[str, Array]) -> Any:
+        outputs = forward(*changed.values())
+        return sum(np.sum(d * y) for d, y in zip(upstream, [outputs] if single else outputs, strict=True))
+
+    rows = []
+    for (name, array), gradient in zip(arrays.items(), gradients, strict=True):
+        if gradient is not None:
+            if np.shape(gradient) != array.shape:
+                raise ValueError(f"the gradient of {name} must be {array.shape}, got {np.shape(gradient)}")
+            rows.append(compare(name, np.asarray(gradient), _numerical(loss, arrays, name, method, step)))
+    if not rows:
+        raise ValueError("backward must return at least one gradient, got only None")
+    return Report(tuple(rows), TOLERANCES[method] if tolerance is None else tolerance, ("backward", "numerical"))
+
+
+def _numerical(
+    loss: Callable[[Mapping[str, Array]], Any], arrays: Mapping[str, Array], name: str, method: str, step: float | None
+) -> Array:
+    """Return the derivative of ``loss`` with respect to every entry of ``arrays[name]``."""
+    derivative = np.zeros_like(arrays[name])
+    complex_arrays = {n: a.astype(np.result_type(a, np.complex128)) for n, a in arrays.items()}
+    for index in np.ndindex(derivative.shape):
+        if method == "complex":
+            h = COMPLEX_STEP if step is None else step
+            value = loss(_moved(complex_arrays, name, index, 1j * h))
+            if not np.iscomplexobj(value):
+                raise TypeError("forward must pass complex numbers through, got real outputs: try method='central'")
+            derivative[index] = value.imag / h
+        else:
+            eps = np.finfo(derivative.dtype).eps
+            h = eps ** (1 / 3) * max(1, abs(arrays[name][index])) if step is None else step
+            up, down = _moved(arrays, name, index, h), _moved(arrays, name, index, -h)
+            derivative[index] = (loss(up) - loss(down)) / (up[name][index] - down[name][index])
+    return derivative
+
+
+def _moved(arrays: Mapping[str, Array], name: str, index: tuple[int, ...], by: complex) -> dict[str, Array]:
+    moved = arrays[name].copy()
+    moved[index] += by
+    return {**arrays, name: moved}
+
+
+def _unwritable(arrays: Mapping[str, Array]) -> list[Array]:
+    """Return read-only copies: a forward or backward that writes into its arguments is told so by NumPy."""
+    copies = [array.copy() for array in arrays.values()]
+    for array in copies:
+        array.flags.writeable = False
+    return copies

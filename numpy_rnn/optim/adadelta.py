@@ -1,0 +1,56 @@
+"""Adadelta (Zeiler 2012, arXiv:1212.5701)."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from numpy_rnn.optim.optimizer import Group, Optimizer, State, check_at_least_zero
+from numpy_rnn.tensor import Tensor
+from numpy_rnn.typing import Array
+
+
+class Adadelta(Optimizer):
+    """As ``torch.optim.Adadelta``: same defaults, same order of operations.
+
+    >>> weight = Tensor(np.array([1.0]), requires_grad=True)
+    >>> weight.grad = Tensor(np.array([2.0]))
+    >>> Adadelta([weight]).step()
+    >>> weight.data.round(6)
+    array([0.996838])
+
+    With g the gradient (negated if ``maximize``) plus ``weight_decay`` times the parameter:
+    square_avg = rho * square_avg + (1 - rho) * g²; delta = √(acc_delta + eps) / √(square_avg + eps) * g, with eps
+    inside both roots; acc_delta = rho * acc_delta + (1 - rho) * delta², without lr; the parameter moves by -lr * delta.
+
+    Raises ``ValueError`` for a setting out of range.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Tensor] | Iterable[Group],
+        lr: float = 1.0,
+        rho: float = 0.9,
+        eps: float = 1e-6,
+        weight_decay: float = 0,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        defaults = {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
+        super().__init__(params, defaults)
+
+    def _check(self, settings: Group) -> None:
+        super()._check(settings)
+        check_at_least_zero("eps", settings["eps"])
+        if not 0 <= settings["rho"] <= 1:
+            raise ValueError(f"rho must be in [0, 1], got {settings['rho']}")
+
+    def _delta(self, g: Array, state: State, group: Group) -> Array:
+        if not state:
+            state.update(step=0, square_avg=np.zeros_like(g), acc_delta=np.zeros_like(g))
+        rho, eps = group["rho"], group["eps"]
+        state["step"] += 1
+        state["square_avg"] = rho * state["square_avg"] + (1 - rho) * g * g
+        delta: Array = np.sqrt(state["acc_delta"] + eps) / np.sqrt(state["square_avg"] + eps) * g
+        state["acc_delta"] = rho * state["acc_delta"] + (1 - rho) * delta * delta
+        delta *= -group["lr"]
+        return delta
