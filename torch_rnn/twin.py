@@ -11,8 +11,11 @@ import torch
 import numpy_rnn
 from numpy_rnn.typing import Array
 
-TORCH_DTYPES = {np.dtype(np.float32): torch.float32, np.dtype(np.float64): torch.float64}
-NUMPY_DTYPES = {torch_dtype: dtype for dtype, torch_dtype in TORCH_DTYPES.items()}
+TORCH_DTYPES: dict[np.dtype[Any], torch.dtype] = {
+    np.dtype(np.float32): torch.float32,
+    np.dtype(np.float64): torch.float64,
+}
+NUMPY_DTYPES: dict[torch.dtype, np.dtype[Any]] = {torch_dtype: dtype for dtype, torch_dtype in TORCH_DTYPES.items()}
 
 
 class SequenceModel(torch.nn.Module):
@@ -130,8 +133,7 @@ def _numpy_dtype(module: torch.nn.Module) -> np.dtype[Any]:
     dtypes = {parameter.dtype for parameter in module.parameters()}
     if len(dtypes) != 1 or not dtypes <= set(NUMPY_DTYPES):
         raise TypeError(f"module must be all float32 or all float64, got {', '.join(sorted(map(str, dtypes)))}")
-    dtype: np.dtype[Any] = NUMPY_DTYPES[dtypes.pop()]
-    return dtype
+    return NUMPY_DTYPES[dtypes.pop()]
 
 
 TO_TORCH: dict[type, Callable[[Any], Any]] = {
