@@ -2,8 +2,19 @@
 
 import numpy as np
 
-# One forward and backward, each tensor's largest error over its largest entry.
+# One forward and backward: a tensor's largest error over its largest entry. Measured over the 6,912 configurations of
+# parity_tests/test_rnn.py: median 2.0e-16 and largest 1.1e-14 in float64, 1.1e-7 and 2.5e-5 in float32. The largest
+# belong to tensors whose entries are sums that nearly cancel, so that their scale says little of what was added up. The
+# margins, a factor 90 and 8, are for other processors, whose libraries add in another order; a wrong term shows as 1e-3
+# or more. Not covered by any bound: a float32 relu whose input lies within rounding of 0 may be open on one side and
+# closed on the other.
 PARITY = {
     np.dtype(np.float64): 1e-12,
-    np.dtype(np.float32): 1e-5,
+    np.dtype(np.float32): 2e-4,
+}
+
+# Two training runs in lockstep, the losses of each step: |numpy - torch| <= tolerance * |torch|.
+CURVES = {
+    np.dtype(np.float64): 1e-12,
+    np.dtype(np.float32): 1e-3,
 }

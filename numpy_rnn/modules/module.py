@@ -131,10 +131,10 @@ def check_size(name: str, value: int) -> int:
 def check_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     """Return ``dtype`` if modules can compute in it."""
     try:
-        checked = np.dtype(dtype)
+        checked = None if dtype is None else np.dtype(dtype)  # np.dtype(None) would be float64
     except TypeError:
         checked = None
-    if checked not in FLOATS:
+    if checked is None or checked not in FLOATS:
         raise TypeError(f"dtype must be float32 or float64, got {dtype!r}")
     return checked
 

@@ -1,0 +1,138 @@
+"""gradcheck on the cell, against torch, and on itself."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose
+
+from numpy_rnn.cells import rnn as cell
+from numpy_rnn.gradcheck import check_backward, compare
+from parity_tests.mutations import mutated
+from parity_tests.mutations.rnn_cell import MISTAKES
+
+T, B, I, H = 6, 4, 3, 5  # noqa: E741
+
+
+def inputs(dtype: Any = np.float64) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    shapes = {"x": (T, B, I), "h_0": (B, H), "w_ih": (H, I), "w_hh": (H, H), "b_ih": (H,), "b_hh": (H,)}
+    return {name: (0.5 * rng.normal(size=shape)).astype(dtype) for name, shape in shapes.items()}
+
+
+def forward(*arguments: Any, nonlinearity: str = "tanh") -> Any:
+    return cell.forward(*arguments, nonlinearity)[:2]
+
+
+def backward(upstream: Any, *arguments: Any, nonlinearity: str = "tanh") -> Any:
+    saved = cell.forward(*arguments, nonlinearity)[2]
+    return cell.backward(*upstream, saved, arguments[2], arguments[3], nonlinearity)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.longdouble])
+def test_the_tanh_cell_by_the_complex_step(dtype: Any) -> None:
+    report = check_backward(forward, backward, inputs(dtype), tolerance=1e-14)
+    assert [row.name for row in report.rows] == ["x", "h_0", "w_ih", "w_hh", "b_ih", "b_hh"]
+    assert report.ok, report.table()
+
+
+@pytest.mark.parametrize("nonlinearity", ["tanh", "relu"])
+def test_both_cells_by_central_differences(nonlinearity: str) -> None:
+    def run(*arguments: Any) -> Any:
+        return forward(*arguments, nonlinearity=nonlinearity)
+
+    def back(*arguments: Any) -> Any:
+        return backward(*arguments, nonlinearity=nonlinearity)
+
+    report = check_backward(run, back, inputs(), method="central")
+    assert report.ok, report.table()
+
+
+@pytest.mark.parametrize("method", ["complex", "central"])
+@pytest.mark.parametrize(("edits", "_"), MISTAKES)
+def test_every_mistake_is_noticed(edits: Any, _: Any, method: str) -> None:
+    with mutated("numpy_rnn.cells.rnn", "backward", *edits):
+        assert not check_backward(forward, backward, inputs(), method=method).ok
+
+
+def test_an_error_of_a_thousandth_in_one_entry_is_noticed_and_located() -> None:
+    def slightly_wrong(*arguments: Any) -> Any:
+        gradients = backward(*arguments)
+        gradients.dw_hh[2, 3] *= 1.001
+        return gradients
+
+    for method in ("complex", "central"):
+        report = check_backward(forward, slightly_wrong, inputs(), method=method)
+        assert not report.ok
+        assert (report.worst.name, report.worst.index) == ("w_hh", (2, 3))
+        assert_allclose(report.worst.got / report.worst.expected, 1.001, rtol=1e-6)
+        assert "x w_hh" in report.table()
+        assert "1 of 6 differ" in report.table()
+
+
+def test_it_agrees_with_torch_on_a_function_of_torchs() -> None:
+    def torch_gradients(upstream: np.ndarray, x: np.ndarray, w: np.ndarray) -> list[np.ndarray]:
+        tensors = [torch.from_numpy(a.copy()).requires_grad_() for a in (x, w)]
+        (tensors[0] @ tensors[1]).tanh().backward(torch.from_numpy(upstream))
+        return [t.grad.numpy() for t in tensors]
+
+    rng = np.random.default_rng(0)
+    report = check_backward(
+        lambda x, w: np.tanh(x @ w),
+        torch_gradients,
+        {"x": rng.normal(size=(4, 3)), "w": rng.normal(size=(3, 2))},
+        tolerance=1e-14,
+    )
+    assert report.ok, report.table()
+
+
+def test_none_leaves_an_input_out() -> None:
+    report = check_backward(lambda a, b: a * b, lambda d, a, b: (d * b, None), {"a": np.ones(2), "b": np.ones(2)})
+    assert [row.name for row in report.rows] == ["a"]
+
+
+def test_compare_at_the_edges() -> None:
+    nan, inf = np.nan, np.inf
+    assert compare("a", np.array([nan, inf, -inf]), np.array([nan, inf, -inf])).relative == 0
+    assert compare("a", np.array([inf]), np.array([-inf])).relative == inf
+    assert compare("a", np.array([1.0, 2.0]), np.array([nan, 2.0])).relative == inf
+    assert compare("a", np.array([1e-300]), np.array([0.0])).relative == inf
+    assert compare("a", np.zeros((0, 3)), np.zeros((0, 3))).relative == 0
+    row = compare("a", np.array([[1.0, 2.0], [3.0, 4.5]]), np.array([[1.0, 2.0], [3.0, 4.0]]))
+    assert (row.max_abs, row.relative, row.index, row.got, row.expected) == (0.5, 0.125, (1, 1), 4.5, 4.0)
+    assert compare("a", np.array([1 + 2.0**-52]), np.array([1.0])).ulps == 1
+    assert compare("a", np.array([1 + 2.0**-23], np.float32), np.array([1.0], np.float32)).ulps == 1
+    with pytest.raises(ValueError, match=r"a must have the shape of its reference, \(2,\), got \(3,\)"):
+        compare("a", np.ones(3), np.ones(2))
+
+
+def writes(d: np.ndarray, x: np.ndarray) -> list[np.ndarray]:
+    x[0] = 0
+    return [d]
+
+
+X = {"x": np.ones(2)}
+CALLS: list[tuple[Any, type[Exception], str]] = [
+    (
+        lambda: check_backward(np.tanh, np.tanh, X, method="forward"),
+        ValueError,
+        "'complex' or 'central', got 'forward'",
+    ),
+    (
+        lambda: check_backward(np.tanh, np.tanh, {"x": np.ones(2, np.float32)}),
+        TypeError,
+        r"inputs\['x'\] must be float64 or longdouble, got float32",
+    ),
+    (lambda: check_backward(np.abs, lambda d, x: [d], X), TypeError, "forward must pass complex numbers through"),
+    (lambda: check_backward(np.tanh, lambda d, x: [d, d], X), ValueError, "one gradient for each of 1 inputs, got 2"),
+    (lambda: check_backward(np.tanh, lambda d, x: [d[:1]], X), ValueError, r"gradient of x must be \(2,\), got \(1,\)"),
+    (lambda: check_backward(np.tanh, lambda d, x: [None], X), ValueError, "at least one gradient, got only None"),
+    (lambda: check_backward(np.tanh, writes, X), ValueError, "read-only"),
+]
+
+
+@pytest.mark.parametrize(("call", "kind", "message"), CALLS)
+def test_bad_calls_by_message(call: Any, kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind, match=message):
+        call()

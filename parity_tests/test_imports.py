@@ -1,0 +1,46 @@
+"""numpy_rnn stands on NumPy alone."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import numpy_rnn
+
+ALLOWED = {"numpy", "numpy_rnn", *sys.stdlib_module_names}
+SOURCES = sorted(Path(numpy_rnn.__file__).parent.rglob("*.py"))
+
+
+def test_it_imports_and_learns_where_nothing_else_can_be_imported() -> None:
+    program = f"""
+import sys
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] not in {ALLOWED!r}:
+            raise ImportError(name)
+sys.meta_path.insert(0, Refuse())
+import pkgutil, importlib, numpy as np, numpy_rnn
+for module in pkgutil.walk_packages(numpy_rnn.__path__, "numpy_rnn."):
+    importlib.import_module(module.name)
+model = numpy_rnn.SequenceModel("rnn", 1, 2, 1, rng=0)
+output, _ = model(np.ones((3, 1, 1), np.float32))
+numpy_rnn.mse_loss(output, np.ones((3, 1, 1), np.float32)).backward()
+numpy_rnn.SGD(model.parameters()).step()
+assert "torch" not in sys.modules
+try:
+    import torch_rnn
+except ImportError:
+    print("as expected")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("as expected\n", "")
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.name)
+def test_no_source_file_names_another_package(source: Path) -> None:
+    for node in ast.walk(ast.parse(source.read_text())):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        assert {name.partition(".")[0] for name in names} <= ALLOWED
