@@ -7,14 +7,8 @@ from numpy_rnn import gradcheck
 from numpy_rnn.losses import mse_loss
 from numpy_rnn.modules import RNN, Linear, Module, SequenceModel
 from numpy_rnn.optim import SGD, Adadelta, clip_grad_norm_, get_total_norm
-from numpy_rnn.tensor import (
-    GraphFreedError,
-    InPlaceModificationError,
-    Parameter,
-    Tensor,
-    backward,
-    no_grad,
-)
+from numpy_rnn.tape import GraphFreedError, InPlaceModificationError, no_grad
+from numpy_rnn.tensor import Parameter, Tensor, backward
 
 __all__ = [
     "RNN",

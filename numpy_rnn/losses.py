@@ -3,7 +3,8 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from numpy_rnn.tensor import Saved, Tensor, as_tensor, record
+from numpy_rnn.tape import Saved
+from numpy_rnn.tensor import Tensor, as_tensor, record
 from numpy_rnn.typing import Array
 
 REDUCTIONS = ("mean", "sum", "none")
@@ -34,14 +35,14 @@ def mse_loss(input: Tensor | ArrayLike, target: Tensor | ArrayLike, reduction: s
         raise TypeError(f"target must have the dtype of input, {input.dtype}, got {target.dtype}")
     difference = input.data - target.data
     squares = difference * difference
-    loss = squares if reduction == "none" else squares.sum() if reduction == "sum" else squares.mean()
+    loss = squares if reduction == "none" else squares.sum() if reduction == "sum" else squares.mean()  # (1.10)
     saved_input = Saved(input.data, input, "input", "mse_loss")
     saved_target = Saved(target.data, target, "target", "mse_loss")
 
     def backward(d_loss: Array) -> list[Array]:
         difference = saved_input.read() - saved_target.read()
         factor = 2 / difference.size if reduction == "mean" else 2
-        d_input = np.asarray(factor * difference * d_loss)
+        d_input = np.asarray(factor * difference * d_loss)  # input.shape (2.31)
         return [d_input, -d_input]
 
     return record("mse_loss", [np.asarray(loss)], [input, target], backward, [saved_input, saved_target])[0]

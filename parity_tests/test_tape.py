@@ -1,7 +1,9 @@
 """Tensor and the tape: version counters, detach, retain_graph and the two errors, with PyTorch's rules."""
 
 import re
+import weakref
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ import torch
 
 import numpy_rnn
 from numpy_rnn import GraphFreedError, InPlaceModificationError, Parameter, Tensor, backward, mse_loss, no_grad
+from numpy_rnn.cells import rnn as rnn_cell
 from parity_tests.helpers import assert_parity
 from torch_rnn import twin
 
@@ -357,3 +360,28 @@ def test_how_tensors_print() -> None:
     assert repr(x) == "Tensor([1.], requires_grad=True)"
     assert repr(x + x) == "Tensor([2.], grad_fn=<add>)"
     assert f"{x[0]:.2f} {float(x)}" == "1.00 1.0"
+
+
+def test_a_backward_frees_the_memory_of_its_window_and_a_detached_state_holds_none() -> None:
+    kept = []
+    rnn, x = one_window(num_layers=2, bidirectional=True)
+    forward = rnn_cell.forward
+
+    def watched(*arguments: Any) -> Any:
+        result = forward(*arguments)
+        kept.append(weakref.ref(result[0]))
+        return result
+
+    with mock.patch.object(rnn_cell, "forward", watched):
+        output, state = rnn(x)
+        assert sum(ref() is not None for ref in kept) == 4
+        output.backward(np.ones(output.shape), retain_graph=True)
+        assert sum(ref() is not None for ref in kept) == 4
+        output.backward(np.ones(output.shape))
+        assert sum(ref() is not None for ref in kept) == 0
+        for _ in range(3):
+            output, state = rnn(x, state.detach())
+        del output
+        assert sum(ref() is not None for ref in kept) == 4  # the graph of the last window, through its state
+        state = state.detach()
+        assert sum(ref() is not None for ref in kept) == 0

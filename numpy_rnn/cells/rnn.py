@@ -1,7 +1,7 @@
 """The vanilla (Elman) RNN over one window, one layer, one direction: pure functions of arrays.
 
-The equations are derived in derivations/01-forward.md and derivations/02-bptt.md; a number such as ``(2.7)`` at the end
-of a line is the equation which that line computes.
+The equations are derived in derivations/01-forward.md and derivations/02-bptt.md; a number such as ``(2.25)`` at the
+end of a line is the equation which that line computes.
 
 T time steps, B batch, I input size, H hidden size. Any real dtype; tanh also complex128, for the complex-step check.
 Nothing given is ever written to.
@@ -50,7 +50,7 @@ def forward(
     >>> h.ravel().round(9).tolist(), bool(h_n[0, 0] == h[-1, 0, 0])
     ([0.685809062, 0.147562004], True)
 
-    Arguments: ``x`` (T, B, I), ``h_0`` (B, H), ``w_ih`` (H, I), ``w_hh`` (H, H), ``b_ih`` and ``b_hh`` (H,) or both
+    Arguments: ``x`` (T, B, I), ``h_0`` (B, H), ``w_ih`` (H, I), ``w_hh`` (H, H), ``b_ih`` and ``b_hh`` (H,) or
     None, all of one dtype; ``nonlinearity`` "tanh" or "relu".
 
     Returns ``(h, h_n, saved)``: all states (T, B, H), the last of them (B, H), and what ``backward`` needs. ``h_n`` is
@@ -58,17 +58,19 @@ def forward(
     """
     T, B, I = x.shape  # noqa: E741
     H = w_hh.shape[0]
-    z = (x.reshape(T * B, I) @ w_ih.T).reshape(T, B, H)  # (T, B, H) W_ih x_t, for the whole window at once
-    if b_ih is not None and b_hh is not None:
-        z += b_ih + b_hh
+    z = (x.reshape(T * B, I) @ w_ih.T).reshape(T, B, H)  # (T, B, H) (1.7)
+    if b_ih is not None:
+        z += b_ih  # (T, B, H) (1.7)
+    if b_hh is not None:
+        z += b_hh  # (T, B, H) (1.7)
     w_hh_t = np.ascontiguousarray(w_hh.T)  # (H, H) rows of a product run faster; gone when this call returns
     h, h_previous = z, h_0  # each state is written over its own z
     for t in range(T):
-        z[t] += h_previous @ w_hh_t  # (B, H)
+        z[t] += h_previous @ w_hh_t  # (B, H) (1.8)
         if nonlinearity == "tanh":
-            np.tanh(z[t], out=h[t])  # (B, H)
+            np.tanh(z[t], out=h[t])  # (B, H) (1.4)
         else:
-            np.maximum(z[t], 0, out=h[t])  # (B, H)
+            np.maximum(z[t], 0, out=h[t])  # (B, H) (1.5)
         h_previous = h[t]
     return h, h[-1], Saved(x, h_0, h)
 
@@ -99,27 +101,27 @@ def backward(
     x, h_0, h = saved
     T, B, H = h.shape
     dz = np.empty_like(h)  # (T, B, H)
-    dh_t = np.zeros((B, H), h.dtype) if dh_n is None else dh_n.astype(h.dtype)  # (B, H)
+    dh_t = np.zeros((B, H), h.dtype) if dh_n is None else dh_n.astype(h.dtype)  # (B, H) (2.18)
     for t in reversed(range(T)):
         if dh is not None:
-            dh_t += dh[t]  # (B, H)
+            dh_t += dh[t]  # (B, H) (2.19)
         if nonlinearity == "tanh":
-            dz[t] = dh_t * (1 - h[t] * h[t])  # (B, H)
+            dz[t] = dh_t * (1 - h[t] * h[t])  # (B, H) (2.20)
         else:
-            dz[t] = np.where(h[t] <= 0, 0, dh_t)  # (B, H)
+            dz[t] = np.where(h[t] <= 0, 0, dh_t)  # (B, H) (2.21)
         if t > 0 or "dh_0" in wanted:
-            np.matmul(dz[t], w_hh, out=dh_t)  # (B, H)
+            np.matmul(dz[t], w_hh, out=dh_t)  # (B, H) (2.22)
 
     dz_flat = dz.reshape(T * B, H)
     dx = dw_ih = dw_hh = db_ih = db_hh = None
     if "dx" in wanted:
-        dx = (dz_flat @ w_ih).reshape(T, B, w_ih.shape[1])  # (T, B, I)
+        dx = (dz_flat @ w_ih).reshape(T, B, w_ih.shape[1])  # (T, B, I) (2.23)
     if "dw_ih" in wanted:
-        dw_ih = dz_flat.T @ x.reshape(T * B, x.shape[2])  # (H, I)
+        dw_ih = dz_flat.T @ x.reshape(T * B, x.shape[2])  # (H, I) (2.24)
     if "dw_hh" in wanted:
-        dw_hh = dz[0].T @ h_0 + dz_flat[B:].T @ h[:-1].reshape((T - 1) * B, H)  # (H, H)
+        dw_hh = dz[0].T @ h_0 + dz_flat[B:].T @ h[:-1].reshape((T - 1) * B, H)  # (H, H) (2.25)
     if "db_ih" in wanted:
-        db_ih = dz_flat.sum(axis=0)  # (H,)
+        db_ih = dz_flat.sum(axis=0)  # (H,) (2.26)
     if "db_hh" in wanted:
-        db_hh = dz_flat.sum(axis=0)  # (H,)
+        db_hh = dz_flat.sum(axis=0)  # (H,) (2.26)
     return Gradients(dx, dh_t if "dh_0" in wanted else None, dw_ih, dw_hh, db_ih, db_hh)

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from numpy_rnn.modules.module import Module, Seed, check_dtype, check_input, check_size, uniform
-from numpy_rnn.tensor import Parameter, Saved, Tensor, as_tensor, record
+from numpy_rnn.tape import Saved
+from numpy_rnn.tensor import Parameter, Tensor, as_tensor, record
 from numpy_rnn.typing import Array
 
 
@@ -44,9 +45,9 @@ class Linear(Module):
         if input.ndim == 0 or input.shape[-1] != self.in_features:
             raise ValueError(f"input must be (..., in_features) = (..., {self.in_features}), got {input.shape}")
         x = input.data.reshape(math.prod(input.shape[:-1]), self.in_features)  # (N, I)
-        y = x @ self.weight.data.T  # (N, O)
+        y = x @ self.weight.data.T  # (N, O) (1.9)
         if self.bias is not None:
-            y += self.bias.data
+            y += self.bias.data  # (N, O) (1.9)
 
         inputs = [input, self.weight, self.bias]
         needs_input, needs_weight, needs_bias = (t is not None and t.requires_grad for t in inputs)
@@ -55,9 +56,9 @@ class Linear(Module):
 
         def backward(d_output: Array) -> list[Array | None]:
             dy = d_output.reshape(y.shape)  # (N, O)
-            d_weight = dy.T @ saved_x.read() if needs_weight else None  # (O, I)
-            d_input = (dy @ saved_weight.read()).reshape(input.shape) if needs_input else None  # (N, I)
-            return [d_input, d_weight, dy.sum(axis=0) if needs_bias else None]
+            d_weight = dy.T @ saved_x.read() if needs_weight else None  # (O, I) (2.29)
+            d_input = (dy @ saved_weight.read()).reshape(input.shape) if needs_input else None  # (N, I) (2.28)
+            return [d_input, d_weight, dy.sum(axis=0) if needs_bias else None]  # (O,) (2.30)
 
         output = y.reshape(*input.shape[:-1], self.out_features)
         return record("Linear", [output], inputs, backward, [saved_x, saved_weight])[0]

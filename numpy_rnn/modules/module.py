@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from numpy_rnn.tensor import FLOATS, Parameter, Tensor, no_grad
+from numpy_rnn.tape import no_grad
+from numpy_rnn.tensor import FLOATS, Parameter, Tensor
 from numpy_rnn.typing import Array
 
 Seed = int | np.random.Generator | None

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from numpy_rnn.cells import rnn as rnn_cell
 from numpy_rnn.modules.module import Module, Seed, check_dtype, check_input, check_size, uniform
-from numpy_rnn.tensor import Parameter, Saved, Tensor, as_tensor, is_recording, record
+from numpy_rnn.tape import Saved
+from numpy_rnn.tensor import Parameter, Tensor, as_tensor, is_recording, record
 from numpy_rnn.typing import Array
 
 
@@ -113,15 +114,10 @@ class RNN(Module):
         input = as_tensor("input", input)
         hx = None if hx is None else as_tensor("hx", hx)
         x, h_0 = self._arrays(input, hx)
-        window = _Window(self, input, hx, x, h_0)
-        output, h_n = window.forward()
-        if input.ndim == 2:
-            output, h_n = output[:, 0], h_n[:, 0]
-        elif self.batch_first:
-            output = output.swapaxes(0, 1)
-        output_tensor, h_n_tensor = record(
-            type(self).__name__, [output, h_n], window.inputs, window.backward, window.saved
-        )
+        window = _Window(self, input, hx)
+        output, h_n = window.forward(x, h_0)
+        arrays = [window._turned(output, back=True), h_n[:, 0] if input.ndim == 2 else h_n]
+        output_tensor, h_n_tensor = record("RNN", arrays, window.inputs, window.backward, window.saved)
         return output_tensor, h_n_tensor
 
     def _arrays(self, input: Tensor, hx: Tensor | None) -> tuple[Array, Array]:
@@ -163,48 +159,41 @@ class RNN(Module):
 class _Part:
     """One layer in one direction of a window: what its backward is asked for, and what it saved for that."""
 
-    def __init__(self, window: _Window, k: int, x: Array, x_owner: Tensor | None, x_needs: bool) -> None:
-        """Run the forward of part ``k`` on the layer's input ``x`` (T, B, I or D*H)."""
-        module, hx = window.module, window.hx
-        self.name, self.layer = module._parts()[k]
-        self.reverse = self.name.endswith("_reverse")
-        self.parameters = module._weights(self.name)
+    def __init__(self, module: RNN, name: str, label: str, needs_x: bool, needs_h_0: bool) -> None:
+        self.name, self.label, self.nonlinearity = name, label, module.nonlinearity
+        self.reverse = name.endswith("_reverse")
+        self.parameters = module._weights(name)
+        needs = [needs_x, needs_h_0, *(p is not None and p.requires_grad for p in self.parameters)]
+        self.wanted = {field for field, need in zip(rnn_cell.Gradients._fields, needs, strict=True) if need}
+
+    def forward(self, x: Array, x_owner: Tensor | None, x_name: str, h_0: Array, hx: Tensor | None) -> list[Array]:
+        """Return all states (T, B, H), in the order of time, and the final one, for the input ``x`` (T, B, ...)."""
         w_ih, w_hh, b_ih, b_hh = self.parameters
-        self.wanted = {
-            name
-            for name, needed in {
-                "dx": x_needs,
-                "dh_0": window.needs_hx,
-                "dw_ih": w_ih.requires_grad,
-                "dw_hh": w_hh.requires_grad,
-                "db_ih": b_ih is not None and b_ih.requires_grad,
-                "db_hh": b_hh is not None and b_hh.requires_grad,
-            }.items()
-            if needed
-        }
-        h, self.h_n, saved = rnn_cell.forward(
+        h, h_n, saved = rnn_cell.forward(
             x[::-1] if self.reverse else x,
-            window.h_0[k],
+            h_0,
             w_ih.data,
             w_hh.data,
             None if b_ih is None else b_ih.data,
             None if b_hh is None else b_hh.data,
-            module.nonlinearity,
+            self.nonlinearity,
         )
-        self.output = h[::-1] if self.reverse else h  # (T, B, H)
-
-        def keep(array: Array | None, owner: Tensor | None, name: str) -> Saved:
-            return Saved(array, owner, name, window.label)
-
         self.steps = len(h)
-        self.saved_h = keep(saved.h, None, f"the states of {self.name}")
-        self.saved_x = keep(saved.x, x_owner, "input" if self.layer == 0 else f"the input of {self.name}")
-        self.saved_h_0 = keep(saved.h_0, hx, "hx")
-        self.saved_w_ih = keep(w_ih.data, w_ih, f"weight_ih_{self.name}")
-        self.saved_w_hh = keep(w_hh.data, w_hh, f"weight_hh_{self.name}")
-        window.saved += [self.saved_h, self.saved_x, self.saved_h_0, self.saved_w_ih, self.saved_w_hh]
+        self.saved_h = self._keep(saved.h, None, f"the states of {self.name}")
+        self.saved_x = self._keep(saved.x, x_owner, x_name)
+        self.saved_h_0 = self._keep(saved.h_0, hx, "hx")
+        self.saved_w_ih = self._keep(w_ih.data, w_ih, f"weight_ih_{self.name}")
+        self.saved_w_hh = self._keep(w_hh.data, w_hh, f"weight_hh_{self.name}")
+        return [h[::-1] if self.reverse else h, h_n]
 
-    def backward(self, dh: Array | None, dh_n: Array | None, nonlinearity: str) -> rnn_cell.Gradients:
+    def _keep(self, array: Array, owner: Tensor | None, name: str) -> Saved:
+        return Saved(array, owner, name, self.label)
+
+    @property
+    def saved(self) -> list[Saved]:
+        return [self.saved_h, self.saved_x, self.saved_h_0, self.saved_w_ih, self.saved_w_hh]
+
+    def backward(self, dh: Array | None, dh_n: Array | None) -> rnn_cell.Gradients:
         """Read just the saved arrays that this backward needs, in PyTorch's order, and call the cell's backward.
 
         A weight is read when the array that it multiplies needs a gradient: W_ih when x does, W_hh when h_0 does or
@@ -219,10 +208,11 @@ class _Part:
             h_0, w_hh = read_h_0(), read_w_hh()
         x = self.saved_x.read() if "dw_ih" in self.wanted else None
         w_ih = self.saved_w_ih.read() if "dx" in self.wanted else None
-        saved = rnn_cell.Saved(x, h_0, h)
         if dh is not None and self.reverse:
             dh = dh[::-1]
-        return rnn_cell.backward(dh, dh_n, saved, w_ih, w_hh, nonlinearity, self.wanted)
+        saved = rnn_cell.Saved(x, h_0, h)
+        gradients = rnn_cell.backward(dh, dh_n, saved, w_ih, w_hh, self.nonlinearity, self.wanted)
+        return gradients._replace(dx=gradients.dx[::-1]) if self.reverse and gradients.dx is not None else gradients
 
 
 def _nothing() -> None:
@@ -230,69 +220,72 @@ def _nothing() -> None:
 
 
 class _Window:
-    """One call of a recurrent module: the forward over all layers and directions, and its backward."""
+    """One call of a recurrent module: the forward over all layers and directions, and its backward.
 
-    def __init__(self, module: RNN, input: Tensor, hx: Tensor | None, x: Array, h_0: Array) -> None:
+    It lives as long as the graph; arrays are held only as ``Saved``, so that freeing the graph frees them.
+    """
+
+    def __init__(self, module: RNN, input: Tensor, hx: Tensor | None) -> None:
         module._calls += 1
-        self.module, self.input, self.hx, self.x, self.h_0 = module, input, hx, x, h_0
+        self.module, self.input, self.hx = module, input, hx
         self.needs_input, self.needs_hx = input.requires_grad, hx is not None and hx.requires_grad
         self.label = f"call {module._calls} of {module!r}"
+        self.layers: list[list[_Part]] = []
         self.inputs: list[Tensor | None] = [input, hx]
         for name, _ in module._parts():
             self.inputs += module._weights(name)
-        self.saved: list[Saved] = []
-        self.layers: list[list[_Part]] = []
 
-    def forward(self) -> tuple[Array, Array]:
+    def forward(self, x: Array, h_0: Array) -> tuple[Array, Array]:
         """Return ``output`` (T, B, D*H) and ``h_n`` (L*D, B, H), in memory of their own."""
         D = self.module._directions
-        x, needs = self.x, self.needs_input
         owner = self.input if np.may_share_memory(x, self.input.data) else None
+        needs, x_name, final = self.needs_input, "input", []
         for layer in range(self.module.num_layers):
-            parts = [_Part(self, layer * D + d, x, owner, needs) for d in range(D)]
+            names = [name for name, other in self.module._parts() if other == layer]
+            parts = [_Part(self.module, name, self.label, needs, self.needs_hx) for name in names]
+            outputs = []
+            for d, part in enumerate(parts):
+                output, h_n = part.forward(x, owner, x_name, h_0[layer * D + d], self.hx)
+                outputs.append(output)
+                final.append(h_n)
             self.layers.append(parts)
-            x = parts[0].output if D == 1 else np.concatenate([part.output for part in parts], axis=2)  # (T, B, D*H)
-            needs, owner = any(part.wanted for part in parts), None
+            x = outputs[0] if D == 1 else np.concatenate(outputs, axis=2)  # (T, B, D*H)
+            needs, owner, x_name = any(part.wanted for part in parts), None, f"the output of layer {layer}"
         if D == 1 and is_recording(self.inputs):
             x = x.copy()  # the backward needs its states as they are now, whatever becomes of the output
-        return x, np.stack([part.h_n for parts in self.layers for part in parts])
+        return x, np.stack(final)
+
+    @property
+    def saved(self) -> list[Saved]:
+        return [saved for parts in self.layers for part in parts for saved in part.saved]
 
     def backward(self, d_output: Array | None, d_h_n: Array | None) -> Sequence[Array | None]:
         """Walk the layers from the last to the first, as the gradient does."""
-        module, H, D = self.module, self.module.hidden_size, self.module._directions
-        dy = None if d_output is None else self._time_major(d_output)  # (T, B, D*H)
+        H, D = self.module.hidden_size, self.module._directions
+        dy = None if d_output is None else self._turned(d_output)  # (T, B, D*H)
         dh_n = d_h_n[:, None] if d_h_n is not None and self.input.ndim == 2 else d_h_n  # (L*D, B, H)
-        dh_0 = np.zeros_like(self.h_0) if self.needs_hx else None
+        dh_0 = np.zeros(self.hx.shape, self.module.dtype) if self.hx is not None and self.needs_hx else None
         d_parameters: dict[str, tuple[Array | None, ...]] = {}
         for layer, parts in reversed(list(enumerate(self.layers))):
             dx = None
             for d, part in reversed(list(enumerate(parts))):
                 k = layer * D + d
-                upstream = None if dy is None else dy[:, :, d * H : (d + 1) * H]
-                if not part.wanted or (upstream is None and dh_n is None):
+                dh = None if dy is None else dy[:, :, d * H : (d + 1) * H]
+                if not part.wanted or (dh is None and dh_n is None):
                     continue
-                gradients = part.backward(upstream, None if dh_n is None else dh_n[k], module.nonlinearity)
+                gradients = part.backward(dh, None if dh_n is None else dh_n[k])
                 d_parameters[part.name] = gradients[2:]
-                if dh_0 is not None:
-                    dh_0[k] = gradients.dh_0
+                if dh_0 is not None and gradients.dh_0 is not None:
+                    dh_0[k] = gradients.dh_0.reshape(dh_0[k].shape)
                 if gradients.dx is not None:
-                    dx_part = gradients.dx[::-1] if part.reverse else gradients.dx
-                    dx = dx_part if dx is None else dx + dx_part
+                    dx = gradients.dx if dx is None else dx + gradients.dx
             dy = dx
-        d_inputs = [
-            None if dy is None or not self.needs_input else self._input_layout(dy),
-            None if dh_0 is None else dh_0[:, 0] if self.input.ndim == 2 else dh_0,
-        ]
-        for name, _ in module._parts():
-            d_inputs += d_parameters.get(name, (None,) * 4)
-        return d_inputs
+        dx = self._turned(dy, back=True) if dy is not None and self.needs_input else None
+        of_parameters = [d for name, _ in self.module._parts() for d in d_parameters.get(name, (None,) * 4)]
+        return [dx, dh_0, *of_parameters]
 
-    def _time_major(self, array: Array) -> Array:
+    def _turned(self, array: Array, back: bool = False) -> Array:
+        """From the layout of the input to (T, B, ...), or ``back``."""
         if self.input.ndim == 2:
-            return array[:, None]
-        return array.swapaxes(0, 1) if self.module.batch_first else array
-
-    def _input_layout(self, array: Array) -> Array:
-        if self.input.ndim == 2:
-            return array[:, 0]
+            return array[:, 0] if back else array[:, None]
         return array.swapaxes(0, 1) if self.module.batch_first else array

@@ -1,0 +1,189 @@
+"""The tape: what a recorded call saved for its backward, the two errors, and the walk from outputs to leaves."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from numpy_rnn.typing import Array
+
+if TYPE_CHECKING:
+    from numpy_rnn.tensor import Tensor
+
+
+class InPlaceModificationError(RuntimeError):
+    """An array that this backward needs was written to after it was saved.
+
+    Attributes: ``name`` of the array, its ``shape``, the ``version`` found and the one ``expected``, ``saved_by`` (the
+    call that saved it) and ``written_by`` (the last write that was counted).
+    """
+
+    def __init__(self, saved: Saved, version: int, written_by: str) -> None:
+        self.name, self.saved_by, self.written_by = saved.name, saved.saved_by, written_by
+        self.shape, self.version, self.expected = saved.shape, version, saved.version
+        super().__init__(
+            "one of the variables needed for gradient computation has been modified by an inplace operation: "
+            f"{self.name} {list(self.shape)} is at version {version}; expected version {self.expected} instead.\n"
+            f"{self.saved_by} saved it at version {self.expected}; {written_by} has written into it since, so this "
+            "backward cannot know the values that the forward used.\n"
+            "Usual cause: the state carried from one window to the next still leads back into windows that ran before "
+            "the update.\n"
+            "Usual cures: carry `state.detach()` (the gradient then stops at the window's start), or run one backward "
+            "over all windows before the one update."
+        )
+
+
+class GraphFreedError(RuntimeError):
+    """A backward needs arrays that an earlier backward over the same graph has freed."""
+
+    def __init__(self, saved: Saved) -> None:
+        self.name, self.saved_by = saved.name, saved.saved_by
+        super().__init__(
+            "Trying to backward through the graph a second time: this backward needs "
+            f"{self.name} as {self.saved_by} saved it, and an earlier backward has freed it.\n"
+            "Usual cause: the state carried from one window to the next leads back into a window whose backward has "
+            "run.\n"
+            "Usual cure: carry `state.detach()`. `retain_graph=True` on the first backward keeps the arrays, but a "
+            "parameter update in between then fails as an in-place modification."
+        )
+
+
+class VersionCounter:
+    """How often one piece of memory was written to; shared by all Tensors over it."""
+
+    __slots__ = ("value", "written_by")
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+        self.written_by = "nothing"
+
+
+class Saved:
+    """Something that a backward may need, and for memory that others can write to, the version at which it was saved.
+
+    ``read()`` returns it, and raises ``GraphFreedError`` if it was freed or ``InPlaceModificationError`` if its owner
+    was written to since. The check happens at the moment of reading, so what is never read is never checked.
+    """
+
+    __slots__ = ("_array", "_counter", "name", "saved_by", "shape", "version")
+
+    def __init__(self, array: Any, owner: Tensor | None, name: str, saved_by: str) -> None:
+        self._array: Any = array
+        self._counter = owner._counter if owner is not None else None
+        self.version = self._counter.value if self._counter is not None else 0
+        self.shape: tuple[int, ...] = owner.shape if owner is not None else ()
+        self.name, self.saved_by = name, saved_by
+
+    def read(self) -> Any:
+        if self._array is None:
+            raise GraphFreedError(self)
+        if self._counter is not None and self._counter.value != self.version:
+            raise InPlaceModificationError(self, self._counter.value, self._counter.written_by)
+        return self._array
+
+    def free(self) -> None:
+        self._array = None
+
+
+Backward = Callable[..., Sequence[Array | None]]
+
+
+class Node:
+    """One recorded call: which Tensors went in, what it saved, and its hand-written backward.
+
+    ``backward`` takes the upstream gradient of each output (None where none arrived) and returns the gradient of each
+    input (None where none is needed). Every array it returns must be fresh or one it was given: the tape adds into it.
+    """
+
+    __slots__ = ("backward", "inputs", "name", "order", "outputs", "saved")
+    _orders = itertools.count()
+
+    def __init__(self, name: str, inputs: Sequence[Tensor | None], outputs: int, backward: Backward) -> None:
+        self.name, self.backward, self.outputs = name, backward, outputs
+        self.inputs = [Edge(t) if t is not None and t.requires_grad else None for t in inputs]
+        self.saved: Sequence[Saved] = ()
+        self.order = next(Node._orders)  # a node is always younger than those that feed it
+
+    def __repr__(self) -> str:
+        return f"<{self.name}>"
+
+
+class Edge:
+    """Where the gradient of an input goes: into a leaf, or to one output of an older node."""
+
+    __slots__ = ("leaf", "node", "output")
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.node, self.output = tensor.grad_fn, tensor._output
+        self.leaf = tensor if tensor.grad_fn is None else None
+
+
+class Mode(threading.local):
+    recording = True
+
+
+mode = Mode()
+
+
+@contextmanager
+def no_grad() -> Iterator[None]:
+    """Record nothing inside the block; usable as a decorator too.
+
+    >>> from numpy_rnn import Tensor
+    >>> x = Tensor(np.ones(2), requires_grad=True)
+    >>> with no_grad():
+    ...     y = x + x
+    >>> y.requires_grad
+    False
+    """
+    before, mode.recording = mode.recording, False
+    try:
+        yield
+    finally:
+        mode.recording = before
+
+
+class Walk:
+    """One backward over the graph. Gradients are gathered here and reach ``.grad`` only in ``finish``."""
+
+    def __init__(self) -> None:
+        self.waiting: list[tuple[int, Node]] = []  # a heap, youngest node first
+        self.upstream: dict[Node, list[Array | None]] = {}
+        self.leaves: dict[Tensor, Array] = {}
+
+    def give(self, edge: Edge, gradient: Array) -> None:
+        """Add ``gradient``, which nobody else holds, to what ``edge`` leads to."""
+        if edge.leaf is not None:
+            before = self.leaves.get(edge.leaf)
+            self.leaves[edge.leaf] = gradient if before is None else np.add(before, gradient, out=before)
+        elif edge.node is not None:
+            if edge.node not in self.upstream:
+                self.upstream[edge.node] = [None] * edge.node.outputs
+                heapq.heappush(self.waiting, (-edge.node.order, edge.node))
+            slots = self.upstream[edge.node]
+            before = slots[edge.output]
+            slots[edge.output] = gradient if before is None else np.add(before, gradient, out=before)
+
+    def run(self) -> None:
+        """Call every node that a gradient reaches. A node is younger than its inputs: its gradient is then complete."""
+        while self.waiting:
+            _, node = heapq.heappop(self.waiting)
+            d_inputs = node.backward(*self.upstream[node])
+            self.upstream[node] = []
+            for edge, gradient in zip(node.inputs, d_inputs, strict=True):
+                if edge is not None and gradient is not None:
+                    self.give(edge, gradient)
+
+    def finish(self, retain_graph: bool) -> None:
+        for leaf, gradient in self.leaves.items():
+            leaf._accumulate(gradient)
+        if not retain_graph:
+            for node in self.upstream:
+                for saved in node.saved:
+                    saved.free()
