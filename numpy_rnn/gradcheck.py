@@ -31,11 +31,13 @@ class Comparison:
     expected: float
 
 
-def compare(name: str, got: Array, expected: Array) -> Comparison:
+def compare(name: str, got: Array, expected: Array, noise: float = 0.0) -> Comparison:
     """Compare two arrays of one shape; nan agrees with nan and inf with inf, with anything else they differ infinitely.
 
     >>> compare("dx", np.array([1.0, 2.0]), np.array([1.0, 2.5])).relative
     0.2
+
+    An error of at most ``noise`` counts as none: where the reference is known no better.
 
     Raises ``ValueError`` for unequal shapes.
     """
@@ -48,6 +50,7 @@ def compare(name: str, got: Array, expected: Array) -> Comparison:
     with np.errstate(invalid="ignore", over="ignore"):
         error = np.where(same, 0.0, np.abs(got - expected))
     error = np.where(np.isnan(error), np.inf, error)
+    error = np.where(error <= noise, 0.0, error)
     index = np.unravel_index(int(np.argmax(error)), error.shape)
     finite = np.abs(expected[np.isfinite(expected)])
     scale = finite.max() if finite.size else finite.dtype.type(0)
@@ -58,16 +61,16 @@ def compare(name: str, got: Array, expected: Array) -> Comparison:
         got.shape,
         worst,
         0.0 if worst == 0 else worst / float(scale) if scale > 0 else np.inf,
-        worst / ulp,
+        0.0 if worst == 0 else worst / ulp if scale > 0 else np.inf,
         tuple(int(i) for i in index),
         float(got[index]),
         float(expected[index]),
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report:
-    """One ``Comparison`` a tensor, and the bound on ``relative`` that each must keep."""
+    """One ``Comparison`` a tensor, and the bound on ``relative`` that each must keep. It prints as its table."""
 
     rows: tuple[Comparison, ...]
     tolerance: float
@@ -84,17 +87,20 @@ class Report:
         return max(self.rows, key=lambda row: row.relative)
 
     def table(self) -> str:
-        """Return the rows as text, each with its worst entry, and one line of verdict."""
-        head = ("", "shape", "max abs error", "of scale", "ulps", "worst entry", *self.columns)
+        """Return the rows as text, each with its worst entry, and one line of verdict.
+
+        "error/scale" is the largest error over the tensor's largest entry, "ulps" the same in units in the last place.
+        """
+        head = ("", "shape", "max error", "error/scale", "ulps", "worst entry", *self.columns)
         cells = [head]
         for row in self.rows:
             cells.append(
                 (
-                    ("  " if row.relative <= self.tolerance else "x ") + row.name,
+                    ("     " if row.relative <= self.tolerance else "FAIL ") + row.name,
                     str(row.shape),
                     f"{row.max_abs:.1e}",
                     f"{row.relative:.1e}",
-                    f"{row.ulps:.1f}",
+                    f"{row.ulps:.1f}" if row.ulps < 1e5 else f"{row.ulps:.0e}",
                     str(list(row.index)),
                     f"{row.got:.9g}",
                     f"{row.expected:.9g}",
@@ -106,11 +112,11 @@ class Report:
         verdict = (
             f"all {len(self.rows)} within {self.tolerance:.0e} of their scale"
             if self.ok
-            else f"{failed} of {len(self.rows)} differ by more than {self.tolerance:.0e} of their scale (marked x)"
+            else f"{failed} of {len(self.rows)} differ by more than {self.tolerance:.0e} of their scale"
         )
         return "\n".join([*(line.rstrip() for line in lines), verdict])
 
-    __str__ = table
+    __repr__ = table
 
 
 def check_backward(
@@ -138,65 +144,89 @@ def check_backward(
     >>> report.ok, report.worst.name
     (False, 'w')
 
+    A forward that returns a cache besides is wrapped, so that the arrays alone come back:
+
+    >>> def backward(d_y, x, w):
+    ...     y, cache = my_forward(x, w)
+    ...     return my_backward(d_y, cache)
+
     Arguments: ``forward(*inputs)`` returns an array or a tuple of arrays. ``backward(upstream, *inputs)`` is given
     random upstream gradients, laid out like what ``forward`` returned, and returns one gradient for each input, in
     order, or None for one that is not to be checked. ``inputs`` are float64 or longdouble arrays by name, in
     the order of the arguments. ``method`` "complex" (exact to rounding; the forward must be analytic and pass complex
-    numbers through: no ``abs``, no ``.real``) or "central" (central differences; for any forward, away from kinks).
+    numbers through: no ``abs``, no ``.real``, buffers of the dtype of the input) or "central" (central differences;
+    for any forward, away from kinks). A difference within the rounding of the numerical derivative counts as none.
     ``step`` and ``tolerance`` (of each gradient's scale) have defaults that fit the method.
 
     Returns a ``Report`` with one row an input.
 
-    Raises ``TypeError`` for inputs that are not real floats or a forward that drops the imaginary part; ``ValueError``
-    for a gradient of the wrong shape or number, and for a forward or backward that writes into its arguments.
+    Raises ``TypeError`` for inputs that are not real floats, a forward that returns something else than arrays, or,
+    with the complex step, one that is not analytic (its derivative along one random direction is compared with a
+    central difference); ``ValueError`` for a gradient of the wrong shape or number, and for a forward or backward that
+    writes into its arguments.
     """
     if method not in TOLERANCES:
         raise ValueError(f"method must be 'complex' or 'central', got {method!r}")
+    if not isinstance(inputs, Mapping):
+        raise TypeError(f"inputs must be a mapping from names to arrays, got {type(inputs).__name__}")
     arrays = {name: np.array(value) for name, value in inputs.items()}
     for name, array in arrays.items():
         if array.dtype not in (np.float64, np.longdouble):
             raise TypeError(f"inputs[{name!r}] must be float64 or longdouble, got {array.dtype}")
-    outputs = forward(*_unwritable(arrays))
-    single = not isinstance(outputs, tuple | list)
+    result = _guarded("forward", forward, arrays)
+    outputs = _outputs(result)
     rng = np.random.default_rng(seed)
-    upstream = tuple(rng.normal(size=np.shape(output)) for output in ([outputs] if single else outputs))
-    given = upstream[0].copy() if single else tuple(d.copy() for d in upstream)
-    gradients = backward(given, *_unwritable(arrays))
+    upstream = [rng.normal(size=output.shape) for output in outputs]
+    given = tuple(d.copy() for d in upstream)
+    returned = _guarded("backward", backward, arrays, given if isinstance(result, tuple | list) else given[0])
+    gradients = [returned] if len(arrays) == 1 and isinstance(returned, np.ndarray) else returned
+    if not isinstance(gradients, Sequence):
+        raise TypeError(f"backward must return a tuple of gradients, got {type(gradients).__name__}")
     if len(gradients) != len(arrays):
         raise ValueError(f"backward must return one gradient for each of {len(arrays)} inputs, got {len(gradients)}")
 
     def loss(changed: Mapping[str, Array]) -> Any:
-        outputs = forward(*changed.values())
-        return sum(np.sum(d * y) for d, y in zip(upstream, [outputs] if single else outputs, strict=True))
+        outputs = _outputs(forward(*changed.values()))
+        if any(map(np.iscomplexobj, changed.values())) and not all(map(np.iscomplexobj, outputs)):
+            raise TypeError("forward must pass complex numbers through, got real outputs: try method='central'")
+        return sum(np.sum(d * y) for d, y in zip(upstream, outputs, strict=True))
 
-    rows = []
+    terms = sum(float(np.abs(d * y).sum()) for d, y in zip(upstream, outputs, strict=True))
+    derivatives, rows = {}, []
     for (name, array), gradient in zip(arrays.items(), gradients, strict=True):
         if gradient is not None:
             if np.shape(gradient) != array.shape:
                 raise ValueError(f"the gradient of {name} must be {array.shape}, got {np.shape(gradient)}")
-            rows.append(compare(name, np.asarray(gradient), _numerical(loss, arrays, name, method, step)))
+            h = _step(array, method) if step is None else step
+            derivatives[name] = _numerical(loss, arrays, name, method, h)
+            # What rounding the loss itself leaves unknown: a derivative that is truly zero is seldom exactly so.
+            largest = np.abs(array).max(initial=0) or 1
+            noise = 4 * np.finfo(array.dtype).eps * terms / float(largest if method == "complex" else h)
+            rows.append(compare(name, np.asarray(gradient), derivatives[name], noise))
     if not rows:
         raise ValueError("backward must return at least one gradient, got only None")
+    if method == "complex":
+        _check_analytic(loss, arrays, derivatives, rng)
     return Report(tuple(rows), TOLERANCES[method] if tolerance is None else tolerance, ("backward", "numerical"))
 
 
+def _step(array: Array, method: str) -> float:
+    """The complex step needs only to be small; a central difference balances its error against rounding."""
+    return COMPLEX_STEP if method == "complex" else float(np.finfo(array.dtype).eps) ** (1 / 3)
+
+
 def _numerical(
-    loss: Callable[[Mapping[str, Array]], Any], arrays: Mapping[str, Array], name: str, method: str, step: float | None
+    loss: Callable[[Mapping[str, Array]], Any], arrays: Mapping[str, Array], name: str, method: str, h: float
 ) -> Array:
     """Return the derivative of ``loss`` with respect to every entry of ``arrays[name]``."""
     derivative = np.zeros_like(arrays[name])
     complex_arrays = {n: a.astype(np.result_type(a, np.complex128)) for n, a in arrays.items()}
     for index in np.ndindex(derivative.shape):
         if method == "complex":
-            h = COMPLEX_STEP if step is None else step
-            value = loss(_moved(complex_arrays, name, index, 1j * h))
-            if not np.iscomplexobj(value):
-                raise TypeError("forward must pass complex numbers through, got real outputs: try method='central'")
-            derivative[index] = value.imag / h
+            derivative[index] = loss(_moved(complex_arrays, name, index, 1j * h)).imag / h
         else:
-            eps = np.finfo(derivative.dtype).eps
-            h = eps ** (1 / 3) * max(1, abs(arrays[name][index])) if step is None else step
-            up, down = _moved(arrays, name, index, h), _moved(arrays, name, index, -h)
+            wide = h * max(1.0, float(abs(arrays[name][index])))
+            up, down = _moved(arrays, name, index, wide), _moved(arrays, name, index, -wide)
             derivative[index] = (loss(up) - loss(down)) / (up[name][index] - down[name][index])
     return derivative
 
@@ -207,8 +237,50 @@ def _moved(arrays: Mapping[str, Array], name: str, index: tuple[int, ...], by: c
     return {**arrays, name: moved}
 
 
+def _check_analytic(
+    loss: Callable[[Mapping[str, Array]], Any],
+    arrays: Mapping[str, Array],
+    derivatives: Mapping[str, Array],
+    rng: np.random.Generator,
+) -> None:
+    """Raise unless the complex step agrees, along one random direction, with a central difference."""
+    direction = {name: rng.normal(size=arrays[name].shape) for name in derivatives}
+    h = 1e-6
+    up, down = (
+        loss({**arrays, **{name: arrays[name] + sign * h * d for name, d in direction.items()}}) for sign in (1, -1)
+    )
+    terms = [derivatives[name] * d for name, d in direction.items()]
+    along, size = sum(t.sum() for t in terms), sum(np.abs(t).sum() for t in terms)
+    if abs((up - down) / (2 * h) - along) > 1e-3 * size + 1e-6 * (abs(up) + 1):
+        raise TypeError(
+            "forward must be analytic for the complex step, but its derivative changes with it "
+            "(abs, .real or a comparison inside?): try method='central'"
+        )
+
+
+def _outputs(returned: Any) -> list[Array]:
+    """Return what a forward returned as a list of arrays."""
+    outputs = list(returned) if isinstance(returned, tuple | list) else [returned]
+    for output in outputs:
+        if not isinstance(output, np.ndarray | np.number | float | complex):
+            raise TypeError(
+                f"forward must return an array or a tuple of arrays, got a {type(output).__name__}: "
+                "wrap it, so that a cache does not come back"
+            )
+    return [np.asarray(output) for output in outputs]
+
+
+def _guarded(role: str, function: Callable[..., Any], arrays: Mapping[str, Array], *first: Any) -> Any:
+    """Call ``function`` on read-only arrays; say who it was if it writes into one."""
+    try:
+        return function(*first, *_unwritable(arrays))
+    except ValueError as error:
+        if "read-only" not in str(error):
+            raise
+        raise ValueError(f"{role} must not write into its arguments: {error}") from error
+
+
 def _unwritable(arrays: Mapping[str, Array]) -> list[Array]:
-    """Return read-only copies: a forward or backward that writes into its arguments is told so by NumPy."""
     copies = [array.copy() for array in arrays.values()]
     for array in copies:
         array.flags.writeable = False

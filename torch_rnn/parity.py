@@ -47,9 +47,10 @@ def check_parity(
 
     Returns a ``ParityReport``: a row for the output, each final state, and the gradients of the input, of each state
     and of each parameter. A gradient that one side has and the other lacks differs infinitely. The gradients that the
-    modules hold already are left as they were.
+    modules hold already are left as they were. A frozen parameter has no row.
 
-    Raises ``ValueError`` if the two modules have not the same parameters.
+    Raises ``ValueError`` if the two modules have not the same parameters, ``TypeError`` for a module that has no twin
+    and came without one, and whatever the module raises for its input.
     """
     if isinstance(module, torch.nn.Module):
         if torch_module is not None:
@@ -60,8 +61,8 @@ def check_parity(
     _check_same_parameters(ours, theirs)
 
     states = () if state is None else tuple(state) if isinstance(state, tuple | list) else (state,)
-    arrays = [np.array(value) for value in (x, *states)]
-    with _borrowed(ours), _borrowed(theirs):
+    arrays = [to_array(value) if isinstance(value, torch.Tensor) else np.array(value) for value in (x, *states)]
+    with _borrowed(ours), _borrowed(theirs), torch.enable_grad():
         leaves = [numpy_rnn.Tensor(array.copy(), requires_grad=True) for array in arrays]
         outputs = _flatten(ours(*_arguments(leaves)))
         rng = np.random.default_rng(seed)

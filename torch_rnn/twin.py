@@ -82,8 +82,9 @@ def to_array(tensor: torch.Tensor) -> Array:
 def _builder(module: Any, builders: dict[type, Callable[[Any], Any]], library: str) -> Callable[[Any], Any]:
     if type(module) not in builders:
         known = ", ".join(sorted({kind.__name__ for kind in builders}))
+        own = "; check_parity takes your own with its torch_module" if isinstance(module, numpy_rnn.Module) else ""
         raise TypeError(
-            f"module must be one of {library}'s {known}, got {type(module).__module__}.{type(module).__name__}"
+            f"module must be one of {library}'s {known}, got {type(module).__module__}.{type(module).__name__}{own}"
         )
     return builders[type(module)]
 

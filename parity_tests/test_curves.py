@@ -1,0 +1,215 @@
+"""Runs in lockstep, their verdict, and what is left of them on disk."""
+
+import csv
+import json
+import math
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import numpy_rnn
+from numpy_rnn.training import Record
+from torch_rnn.curves import report
+from torch_rnn.curves.runs import Run, Settings
+from torch_rnn.curves.verdict import judge
+from torch_rnn.tolerances import CURVES
+from torch_rnn.twin import to_array
+
+DEFAULTS = {
+    "task": "sunspots",
+    "cell": "rnn",
+    "hidden": 5,
+    "layers": 1,
+    "window": 64,
+    "carry": "detach",
+    "optimizer": "adadelta",
+    "lr": 1.0,
+    "clip": None,
+    "epochs": 2,
+    "dtype": "float64",
+    "seed": 0,
+}
+
+
+def make(**changes):
+    run = Run(Settings(**{**DEFAULTS, **changes}))
+    list(run.train())
+    return run
+
+
+def pairs(*losses):
+    return [tuple(Record(1, i, 1, loss, 0.0) for loss in both) for i, both in enumerate(losses, 1)]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"cell": "rnn-relu", "layers": 2},
+        {"carry": "reset", "clip": 0.5},
+        {"carry": "full", "optimizer": "sgd", "lr": 0.05},
+        {"task": "sine", "optimizer": "sgd", "lr": 0.05, "seed": 3},
+        {"task": "article", "hidden": 1, "window": 1, "lr": 0.01},
+    ],
+    ids=str,
+)
+def test_both_backends_agree(changes, dtype):
+    run = make(**changes, dtype=dtype)
+    verdict = judge(run.pairs, dtype)
+    assert verdict.agree, verdict.sentence()
+    assert verdict.outcome == "agree"
+    assert len(run.pairs) == run.total == verdict.steps
+    for ours, theirs in run.pairs:
+        assert (ours.epoch, ours.step, ours.length) == (theirs.epoch, theirs.step, theirs.length)
+        assert_allclose(ours.grad_norm, theirs.grad_norm, rtol=1e-10 if dtype == "float64" else 1e-3)
+    ours, theirs = run.models
+    for (name, weight), twin in zip(ours.named_parameters(), theirs.parameters(), strict=True):
+        assert_allclose(weight.data, to_array(twin), atol=1e-12 if dtype == "float64" else 1e-4, err_msg=name)
+    for ours, theirs in run.scores():
+        assert_allclose(ours.error, theirs.error, rtol=1e-10 if dtype == "float64" else 1e-3)
+
+
+def test_steps_and_the_shorter_last_window():
+    assert [ours.length for ours, _ in make().pairs] == [64, 64, 64, 28] * 2
+    assert [ours.length for ours, _ in make(carry="full").pairs] == [220, 220]
+    assert [ours.length for ours, _ in make(window=10**30).pairs] == [220, 220]
+
+
+def test_the_seed_decides_the_weights():
+    assert make(seed=1).pairs == make(seed=1).pairs
+    assert make(seed=1).pairs[0] != make(seed=2).pairs[0]
+
+
+@pytest.mark.parametrize(
+    ("target", "name", "wrong"),
+    [
+        (numpy_rnn.SGD, "_delta", lambda self, g, state, group: -group["lr"] * g * (1 + 1e-9)),
+        (numpy_rnn.Adadelta, "_delta", lambda self, g, state, group: -group["lr"] * 1e-3 * g),
+    ],
+)
+def test_a_wrong_optimizer_is_noticed(monkeypatch, target, name, wrong):
+    monkeypatch.setattr(target, name, wrong)
+    verdict = judge(make(optimizer=target.__name__.lower(), lr=0.05).pairs, "float64")
+    assert verdict.outcome == "differ"
+    assert verdict.first[0].step == 2  # the first step's loss is that of the same weights
+    assert "do not agree: they part at step 2 (epoch 1)" in verdict.sentence()
+
+
+def test_verdict_at_the_tolerance():
+    tolerance = CURVES[np.dtype(np.float64)]
+    verdict = judge(pairs((1.0, 1.0), (2.0 * (1 + 0.9 * tolerance), 2.0)), "float64")
+    assert verdict.agree
+    assert verdict.worst[0].step == 2
+    verdict = judge(pairs((1.0, 1.0), (2.0, 2.0 * (1 + 1.1 * tolerance)), (1.5, 1.0)), "float64")
+    assert (verdict.outcome, verdict.first[0].step, verdict.worst[0].step) == ("differ", 2, 3)
+    assert "5.0e-01 of the loss, at step 3" in verdict.sentence()
+
+
+def test_verdict_of_equal_curves_and_of_zero():
+    assert "equal to the last bit" in judge(pairs((1.0, 1.0)), "float64").sentence()
+    assert judge(pairs((0.0, 0.0)), "float64").agree
+    assert not judge(pairs((1e-300, 0.0)), "float64").agree
+
+
+@pytest.mark.parametrize("loss", [math.nan, math.inf])
+@pytest.mark.parametrize("other", [math.nan, math.inf, 1.0])
+def test_losses_that_are_not_finite_agree_with_nothing(loss, other):
+    for both in ((loss, other), (other, loss)):
+        verdict = judge(pairs((1.0, 1.0), both, (1.0, 2.0)), "float64")
+        assert verdict.outcome == "not finite"
+        assert not verdict.agree
+        assert verdict.not_finite[0].step == 2
+        assert f"at step 2 (epoch 1) NumPy's loss is {both[0]} and PyTorch's {both[1]}" in verdict.sentence()
+    assert judge(pairs((loss, loss)), "float64").worst is None
+
+
+def test_curves_that_part_before_they_diverge():
+    verdict = judge(pairs((1.0, 2.0), (math.nan, math.nan)), "float64")
+    assert verdict.outcome == "differ"
+    assert "part at step 1" in verdict.sentence()
+    assert "step 2" in verdict.sentence()
+
+
+def test_verdict_of_nothing():
+    with pytest.raises(ValueError, match="at least one step"):
+        judge([], "float64")
+
+
+@pytest.fixture
+def written(tmp_path):
+    run = make(clip=2.0)
+    verdict = judge(run.pairs, "float64")
+    report.prepare(tmp_path)
+    assert report.write(tmp_path, run, run.scores(), verdict) == [tmp_path / name for name in report.FILES]
+    return tmp_path, run, verdict
+
+
+def test_csv_reads_back_to_the_same_numbers(written):
+    directory, run, _ = written
+    with (directory / "curves.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert tuple(rows[0]) == report.COLUMNS
+    assert len(rows) == run.total
+    for row, (ours, theirs) in zip(rows, run.pairs, strict=True):
+        assert (int(row["epoch"]), int(row["step"])) == (ours.epoch, ours.step)
+        assert (float(row["numpy_loss"]), float(row["torch_loss"])) == (ours.loss, theirs.loss)
+        assert (float(row["numpy_grad_norm"]), float(row["torch_grad_norm"])) == (ours.grad_norm, theirs.grad_norm)
+
+
+def test_json_holds_settings_versions_and_figures(written):
+    directory, run, verdict = written
+    content = json.loads((directory / "run.json").read_text())
+    assert Settings(**content["settings"]) == run.settings
+    assert set(content["versions"]) == {"python", "numpy", "torch", "rnn-parity"}
+    assert content["verdict"]["agree"] is True
+    assert content["verdict"]["sentence"] == verdict.sentence()
+    assert content["verdict"]["worst"]["step"] == verdict.worst[0].step
+    assert [score["span"] for score in content["scores"]] == ["1921-1955", "1956-1979"]
+    last = [ours for ours, _ in run.pairs if ours.epoch == 2]
+    mean = sum(record.length * record.loss for record in last) / 220
+    assert_allclose(content["epochs"][-1]["numpy_loss"], mean, rtol=1e-14)
+
+
+def test_picture(written):
+    from matplotlib.image import imread
+
+    directory, _, _ = written
+    assert imread(directory / "curves.png").shape[:2] == (900, 1200)
+    assert sorted(path.name for path in directory.iterdir()) == sorted(report.FILES)  # nothing half-written is left
+
+
+@pytest.mark.parametrize(
+    "losses",
+    [
+        [(1.0, 1.0)],
+        [(0.0, 0.0), (1.0, 1.0)],
+        [(math.nan, math.nan)],
+        [(1.0, 2.0), (math.inf, 1e300), (math.nan, 1.0)],
+        [(1e-300, 1e-300), (1e300, 2e300)],
+    ],
+    ids=str,
+)
+def test_every_run_can_be_written(tmp_path, losses):
+    run = Run(Settings(**DEFAULTS))
+    run.pairs = pairs(*losses)
+    report.write(tmp_path, run, [], judge(run.pairs, "float64"))
+    with (tmp_path / "curves.csv").open(newline="") as file:
+        back = [(float(row["numpy_loss"]), float(row["torch_loss"])) for row in csv.DictReader(file)]
+    assert_allclose(back, losses, rtol=0)
+    json.loads((tmp_path / "run.json").read_text(), parse_constant=pytest.fail)
+
+
+def test_a_failed_write_leaves_the_old_file(written, monkeypatch):
+    directory, run, verdict = written
+    before = {path.name: path.read_bytes() for path in directory.iterdir()}
+
+    def half(path, pairs):
+        path.write_text("epoch,")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(report, "_write_csv", half)
+    with pytest.raises(OSError, match="No space left"):
+        report.write(directory, run, [], verdict)
+    assert {path.name: path.read_bytes() for path in directory.iterdir()} == before
