@@ -111,7 +111,7 @@ def train(
             else:
                 grad_norm = float(backend.clip_grad_norm_(parameters, clip))
             optimizer.step()
-            state = None if carry == "reset" else _detach(state)
+            state = None if carry == "reset" else _detach(state)  # (3.2) (3.3)
             step += 1
             loss = sum(w * loss.item() for loss, w in zip(losses, weights, strict=True))
             yield Record(epoch, step, total, loss, grad_norm)

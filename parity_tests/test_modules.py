@@ -22,7 +22,7 @@ MODULES = [
     RNN(3, 5, bias=False, batch_first=True, dtype="float64", rng=0),
     Linear(3, 2, rng=0),
     Linear(3, 2, bias=False, dtype="float64", rng=0),
-    SequenceModel("rnn", 3, 5, 2, num_layers=2, rng=0),
+    SequenceModel("rnn", 3, 5, 2, num_layers=2, bidirectional=True, rng=0),
     SequenceModel("rnn-relu", 3, 5, 2, dtype="float64", rng=0),
 ]
 

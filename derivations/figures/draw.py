@@ -92,7 +92,7 @@ def bptt() -> Sketch:
 
 
 def truncated() -> Sketch:
-    s = Sketch(11.6, 3.9)
+    s = Sketch(11.9, 3.9)
     s.box(0.5, 1.7, "$h_0$", w=0.5)
     for t in range(1, 10):
         x, window = 0.65 + 1.05 * t + 0.3 * ((t - 1) // 3), (t - 1) // 3 + 1
@@ -112,7 +112,8 @@ def truncated() -> Sketch:
             cut = x - 0.67
             s.axes.plot([cut, cut], [1.05, 3.2], color=CUT, linewidth=1.8, linestyle=(0, (4, 3)))
             s.text(cut, 3.42, "detach", CUT, 11, family="monospace")
-            s.text(cut, 0.8, "update", CUT, 11)
+        if t % 3 == 0:
+            s.text(x + 0.68, 0.8, "update", CUT, 11)
     s.text(0.3, 0.32, "the value crosses the cut", FORWARD, 12, ha="left")
     s.text(4.2, 0.32, "the gradient stops there", BACK, 12, ha="left")
     return s

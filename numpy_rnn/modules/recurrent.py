@@ -201,13 +201,13 @@ class _Part:
         """
         h = self.saved_h.read()
         read_h_0 = self.saved_h_0.read if "dw_hh" in self.wanted else _nothing
-        read_w_hh = self.saved_w_hh.read if "dh_0" in self.wanted or self.steps > 1 else _nothing
+        read_w_hh = self.saved_w_hh.read if "dh_0" in self.wanted or self.steps > 1 else _nothing  # (2.27)
         if self.steps > 1:
             w_hh, h_0 = read_w_hh(), read_h_0()
         else:
             h_0, w_hh = read_h_0(), read_w_hh()
         x = self.saved_x.read() if "dw_ih" in self.wanted else None
-        w_ih = self.saved_w_ih.read() if "dx" in self.wanted else None
+        w_ih = self.saved_w_ih.read() if "dx" in self.wanted else None  # (2.27)
         if dh is not None and self.reverse:
             dh = dh[::-1]
         saved = rnn_cell.Saved(x, h_0, h)

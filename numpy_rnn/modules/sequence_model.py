@@ -25,7 +25,8 @@ class SequenceModel(Module):
     >>> output.shape, state.shape
     ((20, 4, 1), (1, 4, 16))
 
-    Arguments: ``cell`` "rnn" or "rnn-relu"; sizes, ``num_layers``, ``dtype`` and ``rng`` as in the modules inside.
+    Arguments: ``cell`` "rnn" or "rnn-relu"; sizes, ``num_layers``, ``bidirectional``, ``dtype`` and ``rng`` as in
+    the modules inside.
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class SequenceModel(Module):
         hidden_size: int,
         output_size: int,
         num_layers: int = 1,
+        bidirectional: bool = False,
         *,
         dtype: DTypeLike = np.float32,
         rng: Seed = None,
@@ -42,8 +44,10 @@ class SequenceModel(Module):
         if cell not in CELLS:
             raise ValueError(f"cell must be one of {', '.join(CELLS)}, got {cell!r}")
         rng = np.random.default_rng(rng)
-        self.rnn: Module = CELLS[cell](input_size, hidden_size, num_layers, dtype=dtype, rng=rng)
-        self.linear = Linear(hidden_size, output_size, dtype=dtype, rng=rng)
+        self.rnn: Module = CELLS[cell](
+            input_size, hidden_size, num_layers, bidirectional=bidirectional, dtype=dtype, rng=rng
+        )
+        self.linear = Linear(hidden_size * (2 if bidirectional else 1), output_size, dtype=dtype, rng=rng)
 
     def forward(self, input: Tensor | ArrayLike, hx: Any = None) -> tuple[Tensor, Any]:
         """Return ``(output, state)``: (T, B, output_size), and the state to carry to the next window."""
