@@ -119,7 +119,7 @@ def test_curves_exit_1_for_a_planted_bug(call, monkeypatch, tmp_path, dtype):
     status, out, err = call("curves", "--optimizer", "sgd", "--dtype", dtype, *QUICK)
     assert (status, err) == (1, "")
     assert "The curves do not agree: they part at step 2 (epoch 1), by" in " ".join(out.split())
-    assert ("--dtype float64 tells them apart" in " ".join(out.split())) == (dtype == "float32")
+    assert "the other --dtype tells which" in " ".join(out.split())
     assert json.loads((tmp_path / "loss-curves" / "run.json").read_text())["verdict"]["agree"] is False
 
 
@@ -153,8 +153,7 @@ def test_gradients_exit_1_for_a_planted_bug(call, monkeypatch):
     monkeypatch.setattr(rnn_cell, "backward", wrong)
     status, out, _ = call("gradients")
     assert status == 1
-    marked = [line.split()[1] for line in out.splitlines() if line.startswith("x ")]
-    assert marked == ["rnn.dweight_hh_l0"]
+    assert [line.split()[1] for line in out.splitlines() if line.startswith("FAIL")] == ["rnn.dweight_hh_l0"]
 
 
 CHOICE = r"invalid choice: {} \(choose from .*\)"
@@ -316,7 +315,7 @@ def test_help_says_it_all(call, command):
 
 
 def test_a_closed_pipe_is_quiet(tmp_path):
-    """As with ``rnn-parity curves | head -0``: the files are written, nothing is complained about."""
+    """As with ``rnn-parity curves | head -1``."""
     code = "import sys; from torch_rnn.cli.main import main; sys.exit(main())"
     process = subprocess.Popen(
         [sys.executable, "-c", code, "curves", *QUICK],
@@ -326,7 +325,6 @@ def test_a_closed_pipe_is_quiet(tmp_path):
     assert process.stderr.read() == ""
     process.stderr.close()
     assert process.wait() == 141
-    assert (tmp_path / "loss-curves" / "run.json").exists()
 
 
 def check_refused(result, message):

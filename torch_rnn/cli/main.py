@@ -1,0 +1,83 @@
+"""The command ``rnn-parity``: finds the subcommand, and turns every failure into one line and an exit status."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from torch_rnn.cli import curves, gradients
+from torch_rnn.cli.options import BadInput
+from torch_rnn.version import project_version
+
+COMMANDS = {"curves": curves, "gradients": gradients}
+BAD_INPUT, INTERRUPTED, NOBODY_LISTENS = 2, 130, 141  # as a shell reports signals: 128 + SIGINT, 128 + SIGPIPE
+
+DESCRIPTION = """\
+Recurrent networks by hand in NumPy, laid beside PyTorch: the same weights, the
+same steps, the same numbers."""
+EPILOG = """\
+Every command has its own --help, which says what is printed and written.
+
+exit status:
+  0  both sides agree
+  1  they do not
+  2  bad input
+
+examples:
+  rnn-parity curves                 learn the sunspots, compare the loss curves
+  rnn-parity gradients --layers 2   compare every gradient of one window"""
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser that keeps the layout of its texts and reports bad input in one line."""
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **arguments)
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(BAD_INPUT, f"{self.prog}: error: {' '.join(message.split())}\n")
+
+
+def build_parser() -> Parser:
+    parser = Parser(prog="rnn-parity", description=DESCRIPTION, epilog=EPILOG)
+    parser.add_argument("--version", action="version", version=f"rnn-parity {project_version()}")
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
+    for name, module in COMMANDS.items():
+        command = subparsers.add_parser(name, help=module.SUMMARY, description=module.DESCRIPTION, epilog=module.EPILOG)
+        module.add_options(command)
+        command.set_defaults(run=module.run, parser=command)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run ``rnn-parity`` with ``argv``, by default the process's, and return its exit status.
+
+    Raises ``SystemExit`` (status 2) for bad input, after one line on stderr.
+    """
+    parser = build_parser()
+    args, unknown = parser.parse_known_args(argv)
+    if unknown:
+        args.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    try:
+        status: int = args.run(args)
+        sys.stdout.flush()
+    except BadInput as error:
+        args.parser.error(str(error))
+    except ModuleNotFoundError as error:
+        if error.name not in ("torch", "matplotlib", "rich"):
+            raise
+        args.parser.error(f"{error.name} is not installed: pip install 'rnn-parity[parity]'")
+    except MemoryError:
+        args.parser.error("not enough memory: try a smaller --hidden, --layers or --window")
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter's last flush fails again
+        return NOBODY_LISTENS
+    except OSError as error:
+        args.parser.error(str(error))
+    except KeyboardInterrupt:
+        print(f"{args.parser.prog}: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    return status

@@ -1,0 +1,114 @@
+"""Options that several subcommands take: what they accept, their defaults, and how a task changes those."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import shlex
+import textwrap
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from numpy_rnn.modules.sequence_model import CELLS
+from numpy_rnn.tasks import TASKS, Task, load
+
+DEFAULTS: dict[str, Any] = {
+    "cell": "rnn",
+    "hidden": 16,
+    "layers": 1,
+    "window": 20,
+    "carry": "detach",
+    "optimizer": "adadelta",
+    "epochs": 30,
+    "dtype": "float64",
+    "seed": 0,
+}
+DTYPES = ("float64", "float32")
+
+
+class BadInput(Exception):
+    """What the user gave cannot be used; the message names the option."""
+
+
+def add_model_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that decide the task, the network and its input."""
+    group = parser.add_argument_group("task and network")
+    tasks = "; ".join(f"{name}: {(make.__doc__ or '').splitlines()[0].rstrip('.')}" for name, make in TASKS.items())
+    group.add_argument("--task", choices=list(TASKS), default="sunspots", help=f"{tasks} (default: sunspots)")
+    add(group, "--cell", choices=list(CELLS), help="vanilla RNN with tanh (rnn) or relu (rnn-relu)")
+    add(group, "--hidden", type=whole(1), metavar="H", help="hidden size")
+    add(group, "--layers", type=whole(1), metavar="L", help="layers")
+    add(group, "--window", type=whole(1), metavar="T", help="time steps of one forward call; the last may be shorter")
+    add(group, "--dtype", choices=DTYPES, help="what both sides compute in")
+    add(group, "--seed", type=whole(0), metavar="N", help="of the initial weights")
+
+
+def add(group: Any, name: str, *, help: str, **arguments: Any) -> None:
+    """Add an option whose default is in DEFAULTS, and may be the task's own."""
+    default = DEFAULTS[name.removeprefix("--")]
+    group.add_argument(name, default=None, help=f"{help} (default: {default})", **arguments)
+
+
+def own_defaults() -> str:
+    """Say which tasks have defaults of their own."""
+    text = ""
+    for name in TASKS:
+        if own := load(name).defaults:
+            options = " ".join(f"--{option} {value}" for option, value in own.items())
+            text += f"The task {name} has defaults of its own:\n  {options}.\n"
+    return text
+
+
+def fill_defaults(args: argparse.Namespace, task: Task) -> None:
+    """Give every option that the user left out the task's own default, else the general one."""
+    own = dict(task.defaults)
+    if getattr(args, "optimizer", None) not in (None, own.get("optimizer")):
+        own.pop("lr", None)  # a learning rate is meant for one optimizer
+    for name, value in {**DEFAULTS, **own}.items():
+        if getattr(args, name, value) is None:
+            setattr(args, name, value)
+
+
+def whole(least: int) -> Callable[[str], int]:
+    """Return a parser of whole numbers of at least ``least``."""
+
+    def parse(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = least - 1
+        if value < least:
+            raise argparse.ArgumentTypeError(f"expected a whole number of at least {least}, got {text!r}")
+        return value
+
+    return parse
+
+
+def positive(text: str) -> float:
+    """Parse a finite number above 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and value > 0):
+        raise argparse.ArgumentTypeError(f"expected a finite number above 0, got {text!r}")
+    return value
+
+
+def positive_or_off(text: str) -> float | None:
+    """Parse a finite number above 0, or "off"."""
+    if text == "off":
+        return None
+    try:
+        return positive(text)
+    except argparse.ArgumentTypeError:
+        raise argparse.ArgumentTypeError(f"expected a finite number above 0 or off, got {text!r}") from None
+
+
+def command_line(command: str, settings: Mapping[str, Any]) -> str:
+    """Return the command with every setting written out, wrapped for a terminal."""
+    words = [f"--{name} {shlex.quote('off' if value is None else str(value))}" for name, value in settings.items()]
+    bound = "\0"  # keeps an option and its value on one line
+    text = " ".join(["rnn-parity" + bound + command, *(word.replace(" ", bound, 1) for word in words)])
+    lines = textwrap.wrap(text, 76, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
+    return " \\\n".join(lines).replace(bound, " ")

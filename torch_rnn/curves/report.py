@@ -1,0 +1,228 @@
+"""What a run leaves behind: every step as numbers, a picture, and a summary."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+import platform
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any
+
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.ticker import LogLocator, NullLocator
+
+from numpy_rnn.tasks import Score
+from numpy_rnn.training import epoch_loss
+from torch_rnn.curves.runs import Run, Settings
+from torch_rnn.curves.verdict import Pair, Verdict, difference
+from torch_rnn.version import project_version
+
+FILES = ("curves.csv", "curves.png", "run.json")
+COLUMNS = ("epoch", "step", "numpy_loss", "torch_loss", "numpy_grad_norm", "torch_grad_norm")
+NUMPY_COLOUR, TORCH_COLOUR, ALLOWED_COLOUR, GREY = "#12355b", "#f8bd94", "#d9773a", "#666666"
+DRAWN = 1e-100, 1e100  # beyond these, and for nan, matplotlib cannot lay out a log axis
+TITLE: dict[str, Any] = {"loc": "left", "fontsize": 12, "fontweight": "bold"}
+SUBTITLE: dict[str, Any] = {"xycoords": "axes fraction", "fontsize": 8.5, "color": GREY}
+LEGEND: dict[str, Any] = {  # a row above the axes, where no curve can run through it
+    "loc": "lower left",
+    "bbox_to_anchor": (0, 1),
+    "borderaxespad": 0.2,
+    "borderpad": 0,
+    "frameon": False,
+    "ncols": 3,
+    "fontsize": 9,
+}
+
+
+def prepare(directory: Path) -> None:
+    """Create ``directory`` and make sure that the files can be written into it; an older run's are replaced later.
+
+    Raises ``OSError`` if they cannot.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    for name in FILES:
+        if (directory / name).is_dir():
+            raise IsADirectoryError(f"{directory / name} is a directory")
+    with TemporaryFile(dir=directory):
+        pass
+
+
+def write(directory: Path, run: Run, scores: Sequence[tuple[Score, Score]], verdict: Verdict) -> list[Path]:
+    """Write curves.csv, curves.png and run.json; each appears whole or not at all. Return their paths.
+
+    Raises ``OSError`` for what cannot be written.
+    """
+    writers: list[Callable[[Path], None]] = [
+        lambda path: _write_csv(path, run.pairs),
+        lambda path: _draw(path, run, verdict),
+        lambda path: _write_json(path, summary(run, scores, verdict)),
+    ]
+    paths = [directory / name for name in FILES]
+    for path, writer in zip(paths, writers, strict=True):
+        _write_aside(path, writer)
+    return paths
+
+
+def epoch_losses(pairs: Sequence[Pair]) -> list[tuple[int, float, float]]:
+    """Return ``(epoch, NumPy's loss, PyTorch's)`` of every epoch."""
+    epochs: dict[int, list[Pair]] = {}
+    for pair in pairs:
+        epochs.setdefault(pair[0].epoch, []).append(pair)
+    return [
+        (epoch, epoch_loss(ours for ours, _ in steps), epoch_loss(theirs for _, theirs in steps))
+        for epoch, steps in epochs.items()
+    ]
+
+
+def summary(run: Run, scores: Sequence[tuple[Score, Score]], verdict: Verdict) -> dict[str, Any]:
+    """Return all settings, versions and figures; a number that is not finite becomes the string "nan" or "inf"."""
+
+    def number(value: float) -> float | str:
+        return value if math.isfinite(value) else str(value)
+
+    def place(pair: Pair | None) -> dict[str, Any] | None:
+        if pair is None:
+            return None
+        ours, theirs = pair
+        return {
+            "epoch": ours.epoch,
+            "step": ours.step,
+            "numpy_loss": number(ours.loss),
+            "torch_loss": number(theirs.loss),
+            "relative_difference": number(difference(ours, theirs)),
+        }
+
+    return {
+        "settings": asdict(run.settings),
+        "versions": {
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+            "torch": torch.__version__,
+            "rnn-parity": project_version(),
+        },
+        "verdict": {
+            "outcome": verdict.outcome,
+            "agree": verdict.agree,
+            "sentence": verdict.sentence(),
+            "tolerance": verdict.tolerance,
+            "steps": verdict.steps,
+            "worst": place(verdict.worst),
+            "first_beyond_tolerance": place(verdict.first),
+            "first_not_finite": place(verdict.not_finite),
+        },
+        "scores": [
+            {
+                "span": ours.span,
+                "measure": "average relative variance",
+                "numpy": number(ours.error),
+                "torch": number(theirs.error),
+                "persistence": number(ours.persistence),
+            }
+            for ours, theirs in scores
+        ],
+        "epochs": [
+            {"epoch": epoch, "numpy_loss": number(ours), "torch_loss": number(theirs)}
+            for epoch, ours, theirs in epoch_losses(run.pairs)
+        ],
+    }
+
+
+def _write_aside(path: Path, write: Callable[[Path], None]) -> None:
+    """Let ``write`` make the file under another name and rename it, so that nobody reads half of it."""
+    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        write(aside)
+        os.replace(aside, path)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def _write_csv(path: Path, pairs: Sequence[Pair]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        for ours, theirs in pairs:  # the csv module writes a float with as many digits as read back to the same float
+            writer.writerow([ours.epoch, ours.step, ours.loss, theirs.loss, ours.grad_norm, theirs.grad_norm])
+
+
+def _write_json(path: Path, content: dict[str, Any]) -> None:
+    path.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def _draw(path: Path, run: Run, verdict: Verdict) -> None:
+    """Draw both curves, and below them their difference."""
+    steps = np.array([ours.step for ours, _ in run.pairs])
+    losses = np.array([[ours.loss, theirs.loss] for ours, theirs in run.pairs])
+    size = np.abs(losses)
+    losses[~((size == 0) | ((size > DRAWN[0]) & (size < DRAWN[1])))] = np.nan  # leaves a gap
+    figure = Figure(figsize=(8, 6), layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.1))
+    FigureCanvasAgg(figure)  # no display, whatever the user's matplotlib is set to
+    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
+    upper.set_title(f"{run.task.name}: numpy_rnn and torch.nn from the same weights", **TITLE, pad=40)
+    upper.annotate(_subtitle(run.settings), (0, 1), (0, 26), textcoords="offset points", **SUBTITLE)
+    _draw_losses(upper, steps, losses)
+    _draw_difference(lower, steps, losses, verdict.tolerance)
+    lower.set_xlabel(f"optimizer step ({run.total // run.settings.epochs} an epoch)")
+    figure.savefig(path, dpi=150, format="png")
+
+
+def _subtitle(s: Settings) -> str:
+    layers = f"{s.layers} layer{'s' if s.layers > 1 else ''}"
+    optimizer = f"{s.optimizer} lr {s.lr:g}" + ("" if s.clip is None else f" clip {s.clip:g}")
+    return (
+        f"{s.cell}, {s.hidden} hidden, {layers}, window {s.window}, carry {s.carry}, {optimizer}, "
+        f"{s.dtype}, seed {s.seed}"
+    )
+
+
+def _draw_losses(axes: Axes, steps: Any, losses: Any) -> None:
+    dot = "o" if len(steps) == 1 else ""  # a line needs two points
+    axes.plot(steps, losses[:, 1], color=TORCH_COLOUR, linewidth=5, marker=dot, markersize=10, label="torch.nn")
+    axes.plot(steps, losses[:, 0], color=NUMPY_COLOUR, linewidth=1.2, marker=dot, label="numpy_rnn")
+    finite = losses[np.isfinite(losses)]
+    if finite.size and (finite > 0).all():
+        axes.set_yscale("log")
+        if finite.max() < 1000 * finite.min():
+            axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axes.yaxis.set_major_formatter("{x:g}")
+            axes.yaxis.set_minor_locator(NullLocator())
+    axes.set_ylabel("loss (mean squared error)")
+    axes.legend(**LEGEND)
+    _bare(axes)
+
+
+def _draw_difference(axes: Axes, steps: Any, losses: Any, tolerance: float) -> None:
+    differences = np.abs(losses[:, 0] - losses[:, 1])
+    allowed = tolerance * np.abs(losses[:, 1])
+    positive = np.concatenate([differences[differences > 0], allowed[allowed > 0]])
+    floor = 10.0 ** (math.floor(math.log10(positive.min())) - 1) if positive.size else 1e-16
+    equal = differences == 0
+    axes.set_yscale("log")
+    axes.plot(steps, allowed, color=ALLOWED_COLOUR, linewidth=1.2, linestyle="--", label="allowed")
+    axes.plot(steps[~equal], differences[~equal], ".", color=NUMPY_COLOUR, markersize=4, label="difference")
+    label = "|difference|"
+    if equal.any():
+        axes.plot(
+            steps[equal], np.full(equal.sum(), floor), "|", color=GREY, markersize=6, label="equal to the last bit"
+        )
+        label += f"\n(0 drawn at $10^{{{round(math.log10(floor))}}}$)"
+    axes.set_ylabel(label)
+    axes.set_ylim(bottom=floor / 3)
+    axes.legend(**LEGEND)
+    _bare(axes)
+
+
+def _bare(axes: Axes) -> None:
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="y", color="#e6e6e6", linewidth=0.8)
+    axes.set_axisbelow(True)

@@ -1,0 +1,199 @@
+"""The article's training loop as an experiment: each part of it a parameter, the same loop for both libraries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+import numpy_rnn
+from numpy_rnn.modules.sequence_model import CELLS
+from numpy_rnn.typing import Array
+from torch_rnn.inplace.sides import Failure, Side
+
+CARRIES = {
+    "name": "h = h_next",
+    "intermediate": "mid = h_next; h = mid",
+    "clone": "h = h_next.clone()",
+    "detach": "h = h_next.detach()",
+    "detach dropped": "h_next.detach(); h = h_next",
+    "data": "h = h_next.data",
+    "reset rows": "h = h_next.detach(); h[:, 0] = 0",
+}
+LOSSES = {
+    "window": "each window has a backward and an update of its own",
+    "total": "the losses of some windows are added up: one backward, one update",
+    "running": "the losses are added up from the start, and every window has a backward and an update",
+}
+UPDATES = {
+    "optimizer": "optimizer.step()",
+    "lr 0": "optimizer.step() with lr = 0",
+    "no_grad": "with no_grad(): p.add_(p.grad, alpha=-lr)",
+    "data": "p.data -= lr * p.grad, which no version counts",
+    "view": "a raw array over the weight's memory is written to, which no version counts",
+    "fused": "optimizer.step() with fused=True, which no version counts",
+    "none": "no update",
+}
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """The settings of one run; the defaults are the article's loop.
+
+    ``updates_only`` and ``updates_but`` are beginnings of parameter names: which of them the update writes.
+    """
+
+    carry: str = "name"
+    retain_graph: bool = True
+    losses: str = "window"
+    windows_per_step: int = 1  # for losses "total"
+    update: str = "optimizer"
+    optimizer: str = "adadelta"
+    lr: float = 0.01
+    updates_only: str = ""
+    updates_but: str = ""
+    window: int = 1  # T
+    windows: int = 5
+    cell: str = "rnn"
+    num_layers: int = 1
+    bidirectional: bool = False
+    input_size: int = 1
+    hidden_size: int = 1
+    batch: int = 1
+    learn_state: bool = False
+    learn_input: bool = False
+    head: bool = False
+    loss_reads: str = "output"  # or "h_n"
+    data: str = "article"  # or "random"
+    dtype: str = "float32"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        allowed = {
+            "carry": CARRIES,
+            "losses": LOSSES,
+            "update": UPDATES,
+            "cell": CELLS,
+            "optimizer": ("adadelta", "sgd"),
+            "loss_reads": ("output", "h_n"),
+            "data": ("article", "random"),
+            "dtype": ("float32", "float64"),
+        }
+        for name, values in allowed.items():
+            if getattr(self, name) not in values:
+                raise ValueError(f"{name} must be one of {', '.join(values)}, got {getattr(self, name)!r}")
+        if self.head and self.loss_reads == "h_n" and self.bidirectional:
+            raise ValueError("loss_reads must be 'output' for a head over two directions, got 'h_n'")
+
+    def model(self) -> numpy_rnn.SequenceModel:
+        """The NumPy model, from the seed: a head is always there, and used if ``head``."""
+        return numpy_rnn.SequenceModel(
+            self.cell,
+            self.input_size,
+            self.hidden_size,
+            1,
+            self.num_layers,
+            self.bidirectional,
+            dtype=self.dtype,
+            rng=self.seed,
+        )
+
+    def arrays(self, i: int) -> tuple[Array, Array]:
+        """Input (T, B, I) and target (1,), which fills the shape of the prediction, of window ``i``."""
+        shape = (self.window, self.batch, self.input_size)
+        if self.data == "article":
+            return np.full(shape, i + 1, self.dtype), np.full(1, 2 * (i + 1), self.dtype)
+        rng = np.random.default_rng([self.seed, i])
+        return rng.normal(size=shape).astype(self.dtype), rng.normal(size=1).astype(self.dtype)
+
+    def is_written(self, name: str) -> bool:
+        """Whether the update writes the parameter of this name."""
+        last = name.rpartition(".")[2]
+        return last.startswith(self.updates_only) and not (self.updates_but and last.startswith(self.updates_but))
+
+
+@dataclass(frozen=True)
+class Window:
+    """What one window did: its loss, gradients before the update, and versions before and after it."""
+
+    loss: float
+    gradients: dict[str, Array | None]
+    weights: dict[str, Array]  # those that the window was computed with
+    versions_before: dict[str, int]
+    versions_after: dict[str, int]
+    shares_memory: bool  # of the state that was carried on with the state that was left
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What happened: every window that went through, and the failure, if one did not."""
+
+    windows: list[Window] = field(default_factory=list)
+    failure: Failure | None = None
+    reads: list[str] = field(default_factory=list)  # the parameters that the last backward read, in order
+
+    @property
+    def at(self) -> int | None:
+        """The number of the window, from 0, whose backward failed."""
+        return None if self.failure is None else len(self.windows)
+
+
+def run(experiment: Experiment, side: Side) -> Outcome:
+    """Run the loop on one library."""
+    with side.recording():
+        return _loop(experiment, side)
+
+
+def _loop(e: Experiment, side: Side) -> Outcome:
+    outcome = Outcome()
+    model = side.model(e.model())
+    parameters = {name: p for name, p in model.named_parameters() if e.head or name.startswith("rnn.")}
+    written = [p for name, p in parameters.items() if e.is_written(name)]
+    optimizer = side.optimizer(e.update, e.optimizer, written, e.lr)
+    states = e.num_layers * (2 if e.bidirectional else 1)
+    h = side.tensor(np.zeros((states, e.batch, e.hidden_size), e.dtype), e.learn_state)
+    losses: list[Any] = []
+    for i in range(e.windows):
+        for parameter in parameters.values():
+            parameter.grad = None
+        weights = {name: side.live(p).copy() for name, p in parameters.items()}
+        before = side.versions(parameters)
+        x, y = e.arrays(i)
+        output, h_next = model.rnn(side.tensor(x, e.learn_input), h)
+        prediction = output if e.loss_reads == "output" else h_next[-1]
+        prediction = model.linear(prediction) if e.head else prediction
+        target = np.broadcast_to(y, tuple(prediction.shape)).copy()
+        loss = side.backend.mse_loss(prediction, side.tensor(target, False))
+        losses.append(loss)
+        h = _carry(e.carry, h_next)
+        gradients: dict[str, Array | None] = dict.fromkeys(parameters)
+        if e.losses != "total" or (i + 1) % e.windows_per_step == 0:
+            outcome.reads.clear()
+            with side.watch(parameters, outcome.reads):
+                failure = side.backward(loss if e.losses == "window" else sum(losses[1:], losses[0]), e.retain_graph)
+            if failure is not None:
+                return Outcome(outcome.windows, failure, outcome.reads)
+            gradients = {name: side.gradient(p) for name, p in parameters.items()}
+            side.update(e.update, optimizer, written, e.lr)
+            losses = [] if e.losses == "total" else losses
+        after, shared = side.versions(parameters), side.shares_memory(h, h_next)
+        outcome.windows.append(Window(loss.item(), gradients, weights, before, after, shared))
+    return outcome
+
+
+def _carry(carry: str, h_next: Any) -> Any:
+    """What the next window starts from; each line stands in CARRIES as its reader would write it."""
+    if carry == "clone":
+        return h_next.clone()
+    if carry == "detach":
+        return h_next.detach()
+    if carry == "data":
+        return h_next.data
+    if carry == "reset rows":
+        h = h_next.detach()
+        h[:, 0] = 0
+        return h
+    if carry == "detach dropped":
+        h_next.detach()
+    return h_next
