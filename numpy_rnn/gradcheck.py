@@ -91,12 +91,12 @@ class Report:
 
         "error/scale" is the largest error over the tensor's largest entry, "ulps" the same in units in the last place.
         """
-        head = ("", "shape", "max error", "error/scale", "ulps", "worst entry", *self.columns)
+        head = ("", "shape", "max error", "error/scale", "ulps", "worst entry", *self.columns, "")
         cells = [head]
         for row in self.rows:
             cells.append(
                 (
-                    ("     " if row.relative <= self.tolerance else "FAIL ") + row.name,
+                    row.name,
                     str(row.shape),
                     f"{row.max_abs:.1e}",
                     f"{row.relative:.1e}",
@@ -104,6 +104,7 @@ class Report:
                     str(list(row.index)),
                     f"{row.got:.9g}",
                     f"{row.expected:.9g}",
+                    "" if row.relative <= self.tolerance else "FAIL",
                 )
             )
         widths = [max(len(line[i]) for line in cells) for i in range(len(head))]

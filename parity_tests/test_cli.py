@@ -153,7 +153,7 @@ def test_gradients_exit_1_for_a_planted_bug(call, monkeypatch):
     monkeypatch.setattr(rnn_cell, "backward", wrong)
     status, out, _ = call("gradients")
     assert status == 1
-    assert [line.split()[1] for line in out.splitlines() if line.startswith("FAIL")] == ["rnn.dweight_hh_l0"]
+    assert [line.split()[0] for line in out.splitlines() if line.endswith("FAIL")] == ["rnn.dweight_hh_l0"]
 
 
 CHOICE = r"invalid choice: {} \(choose from .*\)"

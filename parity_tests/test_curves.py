@@ -14,7 +14,7 @@ from torch_rnn.curves import report
 from torch_rnn.curves.runs import Run, Settings
 from torch_rnn.curves.verdict import judge
 from torch_rnn.tolerances import CURVES
-from torch_rnn.twin import to_array
+from torch_rnn.twins import to_array
 
 DEFAULTS = {
     "task": "sunspots",

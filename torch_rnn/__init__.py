@@ -1,6 +1,19 @@
 """PyTorch beside ``numpy_rnn``: twins of its modules, and everything that lays the two side by side."""
 
-from torch_rnn.parity import ParityReport, check_parity
-from torch_rnn.twin import to_numpy, twin
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch_rnn.parity import ParityReport, check_parity
+    from torch_rnn.twins import to_numpy, twin
 
 __all__ = ["ParityReport", "check_parity", "to_numpy", "twin"]
+
+# Importing torch takes a second, and ``rnn-parity --help`` passes through this file: load at first use.
+_HOMES = {"ParityReport": "parity", "check_parity": "parity", "to_numpy": "twins", "twin": "twins"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

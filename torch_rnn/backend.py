@@ -3,7 +3,7 @@
 import torch
 
 from numpy_rnn.training import Backend
-from torch_rnn.twin import to_array
+from torch_rnn.twins import to_array
 
 TORCH = Backend(
     name="torch",

@@ -14,7 +14,7 @@ import numpy_rnn
 from numpy_rnn.gradcheck import Report, compare
 from numpy_rnn.typing import Array, MaybeArray
 from torch_rnn.tolerances import PARITY
-from torch_rnn.twin import to_array, to_numpy, twin
+from torch_rnn.twins import to_array, to_numpy, twin
 
 State = ArrayLike | numpy_rnn.Tensor | Sequence[ArrayLike | numpy_rnn.Tensor] | None
 OUTPUTS = ("output", "h_n", "c_n")

@@ -17,7 +17,7 @@ random upstream gradients, and compare the output, the final state and every
 gradient: of the input, of the initial state and of each parameter.
 
 Printed: the settings; a row for each of these with the largest absolute error,
-that error relative to the tensor's largest entry ("of scale") and in units in
+that error relative to the tensor's largest entry ("error/scale"), in units in
 the last place ("ulps"), and the worst entry on both sides; a line of verdict.
 Nothing is written."""
 EPILOG = f"""\

@@ -14,7 +14,7 @@ from numpy_rnn.tasks import Score
 from numpy_rnn.training import NUMPY, Record, predict, train
 from torch_rnn.backend import TORCH
 from torch_rnn.curves.verdict import Pair
-from torch_rnn.twin import twin
+from torch_rnn.twins import twin
 
 BACKENDS = (NUMPY, TORCH)
 

@@ -17,7 +17,7 @@ from numpy_rnn.tape import watch_reads
 from numpy_rnn.training import NUMPY, Backend
 from numpy_rnn.typing import Array
 from torch_rnn.backend import TORCH
-from torch_rnn.twin import twin
+from torch_rnn.twins import twin
 
 IN_PLACE, SECOND_TIME = "modified in place", "backward a second time"
 IN_PLACE_MESSAGE = re.compile(
