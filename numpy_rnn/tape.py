@@ -16,6 +16,8 @@ from numpy_rnn.typing import Array
 if TYPE_CHECKING:
     from numpy_rnn.tensor import Tensor
 
+PAGE = "derivations/04-inplace-error.md"
+
 
 class InPlaceModificationError(RuntimeError):
     """An array that this backward needs was written to after it was saved.
@@ -35,7 +37,8 @@ class InPlaceModificationError(RuntimeError):
             "Usual cause: the state carried from one window to the next still leads back into windows that ran before "
             "the update.\n"
             "Usual cures: carry `state.detach()` (the gradient then stops at the window's start), or run one backward "
-            "over all windows before the one update."
+            "over all windows before the one update.\n"
+            f"Why, and what each does to the gradient: {PAGE}"
         )
 
 
@@ -50,7 +53,8 @@ class GraphFreedError(RuntimeError):
             "Usual cause: the state carried from one window to the next leads back into a window whose backward has "
             "run.\n"
             "Usual cure: carry `state.detach()`. `retain_graph=True` on the first backward keeps the arrays, but a "
-            "parameter update in between then fails as an in-place modification."
+            "parameter update in between then fails as an in-place modification.\n"
+            f"Why: {PAGE}"
         )
 
 

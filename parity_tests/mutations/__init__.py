@@ -2,16 +2,19 @@
 
 import importlib
 import inspect
+import types
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from typing import Any
 from unittest import mock
 
 
 @contextmanager
 def mutated(module_name: str, attribute: str, *edits: tuple[str, str]) -> Iterator[None]:
-    """Inside the block, ``module_name.attribute`` is what the module's source defines after the ``edits`` (old, new).
+    """Inside the block, ``module_name.attribute`` does what the module's source says after the ``edits`` (old, new).
 
-    Each ``old`` must stand exactly once in the source: an edit whose place has moved fails loudly.
+    ``attribute`` is a function, a class, or a method as ``Class.method``. Each ``old`` must stand exactly once in the
+    source: an edit whose place has moved fails loudly, as does one that changes nothing in ``attribute``.
     """
     module = importlib.import_module(module_name)
     source = inspect.getsource(module)
@@ -19,7 +22,43 @@ def mutated(module_name: str, attribute: str, *edits: tuple[str, str]) -> Iterat
         count = source.count(old)
         assert count == 1, f"{old!r} stands {count} times in {module_name}, expected once"
         source = source.replace(old, new)
-    namespace = dict(vars(module))
+    namespace = {"__name__": module_name}
     exec(compile(source, f"<mutated {module_name}>", "exec"), namespace)
-    with mock.patch.object(module, attribute, namespace[attribute]):
+    pairs = list(_functions(module, namespace, attribute))
+    assert any(
+        before.__code__.co_code != after.__code__.co_code or _constants(before) != _constants(after)
+        for *_, before, after in pairs
+    )
+    with ExitStack() as stack:
+        for owner, name, before, after in pairs:
+            stack.enter_context(mock.patch.object(owner, name, _at_home(before, after, module)))
         yield
+
+
+def _functions(module: Any, namespace: dict[str, Any], attribute: str) -> Iterator[tuple[Any, str, Any, Any]]:
+    """Yield (owner, name, the function as it is, the function as edited)."""
+    *path, last = attribute.split(".")
+    owner, edited_owner = module, types.SimpleNamespace(**namespace)
+    for name in path:
+        owner, edited_owner = getattr(owner, name), getattr(edited_owner, name)
+    before, after = inspect.getattr_static(owner, last), inspect.getattr_static(edited_owner, last)
+    if isinstance(before, type):
+        for name, function in vars(before).items():
+            if isinstance(function, types.FunctionType):
+                yield before, name, function, vars(after)[name]
+    else:
+        yield owner, last, before, after
+
+
+def _at_home(before: Any, after: Any, module: Any) -> Any:
+    """Return the edited code with the globals and the enclosing class of the real one."""
+    closure = before.__closure__ if before.__code__.co_freevars == after.__code__.co_freevars else after.__closure__
+    function = types.FunctionType(after.__code__, vars(module), after.__name__, after.__defaults__, closure)
+    function.__kwdefaults__ = after.__kwdefaults__
+    return function
+
+
+def _constants(function: Any) -> str:
+    return repr([c for c in function.__code__.co_consts if not isinstance(c, types.CodeType)]) + repr(
+        function.__code__.co_names
+    )

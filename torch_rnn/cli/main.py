@@ -8,11 +8,11 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from torch_rnn.cli import curves, gradients
+from torch_rnn.cli import curves, gradients, inplace
 from torch_rnn.cli.options import BadInput
 from torch_rnn.version import project_version
 
-COMMANDS = {"curves": curves, "gradients": gradients}
+COMMANDS = {"curves": curves, "gradients": gradients, "inplace": inplace}
 BAD_INPUT, INTERRUPTED, NOBODY_LISTENS = 2, 130, 141  # as a shell reports signals: 128 + SIGINT, 128 + SIGPIPE
 
 DESCRIPTION = """\
@@ -28,7 +28,8 @@ exit status:
 
 examples:
   rnn-parity curves                 learn the sunspots, compare the loss curves
-  rnn-parity gradients --layers 2   compare every gradient of one window"""
+  rnn-parity gradients --layers 2   compare every gradient of one window
+  rnn-parity inplace                why an RNN loop says "modified by an inplace operation\""""
 
 
 class Parser(argparse.ArgumentParser):

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import csv
-import json
 import math
-import os
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -25,6 +23,7 @@ from numpy_rnn.tasks import Score
 from numpy_rnn.training import epoch_loss
 from torch_rnn.curves.runs import Run, Settings
 from torch_rnn.curves.verdict import Pair, Verdict, difference
+from torch_rnn.files import write_aside, write_json
 from torch_rnn.version import project_version
 
 FILES = ("curves.csv", "curves.png", "run.json")
@@ -62,14 +61,10 @@ def write(directory: Path, run: Run, scores: Sequence[tuple[Score, Score]], verd
 
     Raises ``OSError`` for what cannot be written.
     """
-    writers: list[Callable[[Path], None]] = [
-        lambda path: _write_csv(path, run.pairs),
-        lambda path: _draw(path, run, verdict),
-        lambda path: _write_json(path, summary(run, scores, verdict)),
-    ]
-    paths = [directory / name for name in FILES]
-    for path, writer in zip(paths, writers, strict=True):
-        _write_aside(path, writer)
+    table, picture, figures = paths = [directory / name for name in FILES]
+    write_aside(table, lambda aside: _write_csv(aside, run.pairs))
+    write_aside(picture, lambda aside: _draw(aside, run, verdict))
+    write_json(figures, summary(run, scores, verdict))
     return paths
 
 
@@ -137,26 +132,12 @@ def summary(run: Run, scores: Sequence[tuple[Score, Score]], verdict: Verdict) -
     }
 
 
-def _write_aside(path: Path, write: Callable[[Path], None]) -> None:
-    """Let ``write`` make the file under another name and rename it, so that nobody reads half of it."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        write(aside)
-        os.replace(aside, path)
-    finally:
-        aside.unlink(missing_ok=True)
-
-
 def _write_csv(path: Path, pairs: Sequence[Pair]) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(COLUMNS)
         for ours, theirs in pairs:  # the csv module writes a float with as many digits as read back to the same float
             writer.writerow([ours.epoch, ours.step, ours.loss, theirs.loss, ours.grad_norm, theirs.grad_norm])
-
-
-def _write_json(path: Path, content: dict[str, Any]) -> None:
-    path.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", encoding="utf-8")
 
 
 def _draw(path: Path, run: Run, verdict: Verdict) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 import numpy_rnn
 from numpy_rnn.modules.sequence_model import CELLS
 from numpy_rnn.typing import Array
-from torch_rnn.inplace.sides import Failure, Side
+from torch_rnn.inplace.sides import Failure, NumpySide, Side
 
 CARRIES = {
     "name": "h = h_next",
@@ -99,6 +100,10 @@ class Experiment:
             rng=self.seed,
         )
 
+    def initial_state(self) -> Array:
+        """Zeros (L*D, B, H)."""
+        return np.zeros((self.num_layers * (2 if self.bidirectional else 1), self.batch, self.hidden_size), self.dtype)
+
     def arrays(self, i: int) -> tuple[Array, Array]:
         """Input (T, B, I) and target (1,), which fills the shape of the prediction, of window ``i``."""
         shape = (self.window, self.batch, self.input_size)
@@ -131,7 +136,7 @@ class Outcome:
 
     windows: list[Window] = field(default_factory=list)
     failure: Failure | None = None
-    reads: list[str] = field(default_factory=list)  # the parameters that the last backward read, in order
+    reads: list[str] = field(default_factory=list)  # by the last backward, in order, one after itself counts once
 
     @property
     def at(self) -> int | None:
@@ -151,27 +156,22 @@ def _loop(e: Experiment, side: Side) -> Outcome:
     parameters = {name: p for name, p in model.named_parameters() if e.head or name.startswith("rnn.")}
     written = [p for name, p in parameters.items() if e.is_written(name)]
     optimizer = side.optimizer(e.update, e.optimizer, written, e.lr)
-    states = e.num_layers * (2 if e.bidirectional else 1)
-    h = side.tensor(np.zeros((states, e.batch, e.hidden_size), e.dtype), e.learn_state)
+    h = side.tensor(e.initial_state(), e.learn_state)
     losses: list[Any] = []
     for i in range(e.windows):
         for parameter in parameters.values():
             parameter.grad = None
         weights = {name: side.live(p).copy() for name, p in parameters.items()}
         before = side.versions(parameters)
-        x, y = e.arrays(i)
-        output, h_next = model.rnn(side.tensor(x, e.learn_input), h)
-        prediction = output if e.loss_reads == "output" else h_next[-1]
-        prediction = model.linear(prediction) if e.head else prediction
-        target = np.broadcast_to(y, tuple(prediction.shape)).copy()
-        loss = side.backend.mse_loss(prediction, side.tensor(target, False))
+        loss, h_next = _forward(e, side, model, i, h)
         losses.append(loss)
         h = _carry(e.carry, h_next)
         gradients: dict[str, Array | None] = dict.fromkeys(parameters)
         if e.losses != "total" or (i + 1) % e.windows_per_step == 0:
-            outcome.reads.clear()
-            with side.watch(parameters, outcome.reads):
+            reads: list[str] = []
+            with side.watch(parameters, reads):
                 failure = side.backward(loss if e.losses == "window" else sum(losses[1:], losses[0]), e.retain_graph)
+            outcome.reads[:] = [name for name, _ in groupby(reads)]  # PyTorch reads W_hh anew at each time step
             if failure is not None:
                 return Outcome(outcome.windows, failure, outcome.reads)
             gradients = {name: side.gradient(p) for name, p in parameters.items()}
@@ -180,6 +180,35 @@ def _loop(e: Experiment, side: Side) -> Outcome:
         after, shared = side.versions(parameters), side.shares_memory(h, h_next)
         outcome.windows.append(Window(loss.item(), gradients, weights, before, after, shared))
     return outcome
+
+
+def _forward(e: Experiment, side: Side, model: Any, i: int, h: Any) -> tuple[Any, Any]:
+    """Run window ``i`` from the state ``h``: its loss, and the state that it leaves."""
+    x, y = e.arrays(i)
+    output, h_next = model.rnn(side.tensor(x, e.learn_input), h)
+    prediction = output if e.loss_reads == "output" else h_next[-1]
+    prediction = model.linear(prediction) if e.head else prediction
+    target = np.broadcast_to(y, tuple(prediction.shape)).copy()
+    return side.backend.mse_loss(prediction, side.tensor(target, False)), h_next
+
+
+def true_gradients(experiment: Experiment, windows: list[Window]) -> dict[str, Array]:
+    """Return what the last window's gradient would be had nothing been overwritten: (3.11), by parameter.
+
+    Each of ``windows`` is computed again with the weights that it was computed with, in a model of its own, and the
+    gradient of the last loss by all these models' weights is added up. NumPy alone.
+    """
+    e, side = experiment, NumpySide()
+    models = [e.model() for _ in windows]
+    h = side.tensor(e.initial_state(), False)
+    for i, (model, window) in enumerate(zip(models, windows, strict=True)):
+        for name, p in model.named_parameters():
+            p.data[...] = window.weights.get(name, p.data)
+        loss, h = _forward(e, side, model, i, h)
+    loss.backward()
+    gradients = [{n: p.grad for n, p in model.named_parameters() if p.grad is not None} for model in models]
+    names = [name for name in windows[-1].weights if any(name in g for g in gradients)]
+    return {name: np.sum([g[name].data for g in gradients if name in g], axis=0) for name in names}
 
 
 def _carry(carry: str, h_next: Any) -> Any:

@@ -205,7 +205,7 @@ class TracedTorchSide(TorchSide):
     def _unpack(self, packed: tuple[torch.Tensor, int]) -> torch.Tensor:
         tensor, expected = packed
         name = self._names.get(tensor.data_ptr())
-        if name is not None and (not self._reads or self._reads[-1] != name):  # a matrix is read at every time step
+        if name is not None:
             self._reads.append(name)
         if tensor._version != expected:
             raise RuntimeError(
