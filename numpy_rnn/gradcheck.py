@@ -37,7 +37,7 @@ def compare(name: str, got: Array, expected: Array, noise: float = 0.0) -> Compa
     >>> compare("dx", np.array([1.0, 2.0]), np.array([1.0, 2.5])).relative
     0.2
 
-    An error of at most ``noise`` counts as none: where the reference is known no better.
+    Where the whole reference is no larger than ``noise``, to which it is known, an error of that size counts as none.
 
     Raises ``ValueError`` for unequal shapes.
     """
@@ -50,11 +50,12 @@ def compare(name: str, got: Array, expected: Array, noise: float = 0.0) -> Compa
     with np.errstate(invalid="ignore", over="ignore"):
         error = np.where(same, 0.0, np.abs(got - expected))
     error = np.where(np.isnan(error), np.inf, error)
-    error = np.where(error <= noise, 0.0, error)
     index = np.unravel_index(int(np.argmax(error)), error.shape)
     finite = np.abs(expected[np.isfinite(expected)])
     scale = finite.max() if finite.size else finite.dtype.type(0)
     worst = float(error[index])
+    if worst <= noise and scale <= 1e3 * noise:
+        worst = 0.0
     ulp = float(np.spacing(scale.astype(np.result_type(got, expected))))
     return Comparison(
         name,

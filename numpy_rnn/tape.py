@@ -80,7 +80,7 @@ class Saved:
     def __init__(self, array: Any, owner: Tensor | None, name: str, saved_by: str) -> None:
         self._array: Any = array
         self._counter = owner._counter if owner is not None else None
-        self.version = self._counter.value if self._counter is not None else 0
+        self.version = self._counter.value if self._counter is not None else 0  # (4.2)
         self.shape: tuple[int, ...] = owner.shape if owner is not None else ()
         self.name, self.saved_by = name, saved_by
 
@@ -89,7 +89,7 @@ class Saved:
             mode.reads.append(self)
         if self._array is None:
             raise GraphFreedError(self)
-        if self._counter is not None and self._counter.value != self.version:
+        if self._counter is not None and self._counter.value != self.version:  # (4.3)
             raise InPlaceModificationError(self, self._counter.value, self._counter.written_by)
         return self._array
 

@@ -223,7 +223,7 @@ class Tensor:
             raise RuntimeError(f"{operation} on {kind} would change what it stands for: write inside no_grad()")
 
     def _bump_version(self, written_by: str) -> Tensor:
-        self._counter.value += 1
+        self._counter.value += 1  # (4.1)
         self._counter.written_by = written_by
         return self
 

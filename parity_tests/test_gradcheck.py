@@ -125,7 +125,8 @@ def test_compare_at_the_edges() -> None:
     assert compare("a", np.array([1 + 2.0**-52]), np.array([1.0])).ulps == 1
     assert compare("a", np.array([1 + 2.0**-23], np.float32), np.array([1.0], np.float32)).ulps == 1
     assert compare("a", np.array([1e-300]), np.array([0.0])).ulps == inf
-    assert compare("a", np.array([1.0, 2.1]), np.array([1.0, 2.0]), noise=0.2).relative == 0
+    assert compare("a", np.array([1e-17, 0.0]), np.array([0.0, 1e-18]), noise=1e-16).relative == 0
+    assert compare("a", np.array([1e-17, 1.0]), np.array([0.0, 1.0]), noise=1e-16).relative == 1e-17
     with pytest.raises(ValueError, match=r"a must have the shape of its reference, \(2,\), got \(3,\)"):
         compare("a", np.ones(3), np.ones(2))
 

@@ -4,13 +4,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from torch_rnn.inplace.explain import Explanation, explain
     from torch_rnn.parity import ParityReport, check_parity
     from torch_rnn.twins import to_numpy, twin
 
-__all__ = ["ParityReport", "check_parity", "to_numpy", "twin"]
+__all__ = ["Explanation", "ParityReport", "check_parity", "explain", "to_numpy", "twin"]
 
 # Importing torch takes a second, and ``rnn-parity --help`` passes through this file: load at first use.
-_HOMES = {"ParityReport": "parity", "check_parity": "parity", "to_numpy": "twins", "twin": "twins"}
+_HOMES = {
+    "Explanation": "inplace.explain",
+    "ParityReport": "parity",
+    "check_parity": "parity",
+    "explain": "inplace.explain",
+    "to_numpy": "twins",
+    "twin": "twins",
+}
 
 
 def __getattr__(name: str) -> Any:

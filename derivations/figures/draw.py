@@ -119,7 +119,52 @@ def truncated() -> Sketch:
     return s
 
 
-FIGURES = {"01-forward": forward, "02-bptt": bptt, "03-truncated-bptt": truncated}
+def versions(detached: bool) -> Sketch:
+    """Three windows of one step, as window i = 2 goes back: the versions of W_hh and where each was saved."""
+    s = Sketch(11.0, 5.0)
+    s.text(0.3, 4.65, "one memory, written in place by each step():", CUT, 11, ha="left")
+    s.box(1.0, 1.9, "$h_0$", w=0.7)
+    s.text(1.0, 1.42, "version 0", INK, 9)
+    for i in (0, 1, 2):
+        x = 3.2 + 3.1 * i
+        s.box(x, 3.95, f"$W_{{hh}}$  version {i + 1}", w=1.75, colour="#f6e3e0")
+        s.arrow((x, 3.63), (x, 2.24), FORWARD)
+        s.text(x + 0.12, 3.25, f"saved at {i + 1}", FORWARD, 10, ha="left")
+        s.box(x, 1.9, f"$h_{i + 1}$", w=0.7)
+        s.text(x - 0.42, 1.42, "version 0", INK, 9, ha="right")
+        s.box(x, 0.5, f"loss, i = {i}", w=1.3, colour="#f1e9da")
+        s.arrow((x - 0.08, 1.6), (x - 0.08, 0.82), FORWARD)
+        s.arrow((x - (1.79 if i == 0 else 2.69), 2.0), (x - 0.41, 2.0), FORWARD)
+        if i < 2:
+            s.arrow((x + 0.95, 3.95), (x + 2.15, 3.95), CUT)
+            s.text(x + 1.55, 4.15, "step()", CUT, 10, family="monospace")
+    s.arrow((9.48, 0.82), (9.48, 1.6), BACK)
+    if detached:
+        for cut in (4.75, 7.85):
+            s.axes.plot([cut, cut], [1.0, 2.8], color=CUT, linewidth=1.8, linestyle=(0, (4, 3)))
+            s.text(cut, 3.0, "detach", CUT, 11, family="monospace")
+        s.text(9.62, 1.32, "goes no further:", BACK, 10, ha="left")
+        s.text(9.62, 1.08, "no weight read", BACK, 10, ha="left")
+        return s
+    for x, first, second in [
+        (7.85, "reads $W_{hh}$: saved at 3,", "finds 3"),
+        (4.75, "reads $W_{hh}$: saved at 2,", "finds 3: error"),
+    ]:
+        s.arrow((x + 1.14, 1.8), (x - 1.14, 1.8), BACK)
+        s.text(x, 2.66, first, BACK, 10)
+        s.text(x, 2.42, second, BACK, 10, weight="bold" if "error" in second else "normal")
+    s.text(2.0, 2.66, "not asked:", INK, 10)
+    s.text(2.0, 2.42, "$h_0$ needs no gradient", INK, 10)
+    return s
+
+
+FIGURES = {
+    "01-forward": forward,
+    "02-bptt": bptt,
+    "03-truncated-bptt": truncated,
+    "04-carried": lambda: versions(detached=False),
+    "04-detached": lambda: versions(detached=True),
+}
 
 if __name__ == "__main__":
     for name, draw in FIGURES.items():

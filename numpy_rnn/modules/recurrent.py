@@ -201,13 +201,13 @@ class _Part:
         """
         h = self.saved_h.read()
         read_h_0 = self.saved_h_0.read if "dw_hh" in self.wanted else _nothing
-        read_w_hh = self.saved_w_hh.read if "dh_0" in self.wanted or self.steps > 1 else _nothing  # (2.27)
+        read_w_hh = self.saved_w_hh.read if "dh_0" in self.wanted or self.steps > 1 else _nothing  # (2.27), (4.5)
         if self.steps > 1:
             w_hh, h_0 = read_w_hh(), read_h_0()
         else:
             h_0, w_hh = read_h_0(), read_w_hh()
         x = self.saved_x.read() if "dw_ih" in self.wanted else None
-        w_ih = self.saved_w_ih.read() if "dx" in self.wanted else None  # (2.27)
+        w_ih = self.saved_w_ih.read() if "dx" in self.wanted else None  # (2.27), (4.6)
         if dh is not None and self.reverse:
             dh = dh[::-1]
         saved = rnn_cell.Saved(x, h_0, h)
@@ -266,9 +266,9 @@ class _Window:
         dh_n = d_h_n[:, None] if d_h_n is not None and self.input.ndim == 2 else d_h_n  # (L*D, B, H)
         dh_0 = np.zeros(self.hx.shape, self.module.dtype) if self.hx is not None and self.needs_hx else None
         d_parameters: dict[str, tuple[Array | None, ...]] = {}
-        for layer, parts in reversed(list(enumerate(self.layers))):
+        for layer, parts in reversed(list(enumerate(self.layers))):  # (4.7)
             dx = None
-            for d, part in reversed(list(enumerate(parts))):
+            for d, part in reversed(list(enumerate(parts))):  # (4.7)
                 k = layer * D + d
                 dh = None if dy is None else dy[:, :, d * H : (d + 1) * H]
                 if not part.wanted or (dh is None and dh_n is None):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,30 +14,60 @@ from torch import nn
 from numpy_rnn.tape import PAGE
 from torch_rnn.inplace.sides import IN_PLACE, SECOND_TIME
 
-OTHER = "other"
-COLUMNS = 100
-LISTED = 8  # at most so many candidates are printed
+COLUMNS, LISTED = 100, 8  # of the text; so many candidates are printed at most
 MODIFIED = "one of the variables needed for gradient computation has been modified by an inplace operation"
 AGAIN = "Trying to backward through the graph a second time"
 DETAILS = re.compile(
     r"modified by an inplace operation: \[(?P<kind>[\w.]+) \[(?P<shape>[\d, ]*)\]\]"
     r"(?:, which is output \d+ of (?P<op>[\w:]+),)? is at version (?P<version>\d+); expected version (?P<expected>\d+)"
 )
-DTYPE = re.compile(
-    r"(BFloat16|Half|Float|Double|ComplexHalf|ComplexFloat|ComplexDouble|Byte|Char|Short|Int|Long|Bool)(?:Tensor|Type)$"
-)
-VIEWS = set(
-    "AsStrided T NumpyT Transpose Permute View UnsafeView Reshape ReshapeAlias Unsqueeze Squeeze Expand Select Slice "
-    "Split SplitWithSizes Unbind Narrow Alias Detach".split()
-)
+DTYPE = re.compile(r"(BFloat16|Half|Float|Double|Complex\w+|Byte|Char|Short|Int|Long|Bool)(?:Tensor|Type)$")
+VIEWS = re.compile("AsStrided|(Numpy)?T|Transpose|Permute|(Unsafe)?View|(Un)?[Ss]queeze|Expand|Select|Slice|Split")
+LAYERS = (nn.RNNBase, nn.RNNCellBase)
+WHOLE, TRANSPOSED = "its own shape", "the shape of its transpose"
+ENTRY = "the shape of one entry along its first axis"
+
+SEE = f"Why, and what each cure does to the gradient: {PAGE}"
+NEITHER = f'This error is neither "{IN_PLACE}" nor "{SECOND_TIME}": it has another cause, which it names itself.'
+NO_DETAILS = "The message does not say which array, at which version: nothing can be compared with it."
+DECIDES = """What decides: let only one of them be written to at a time (the optimizer gets just that one); the error
+stays for each that this backward reads. It reads a weight only if what the weight multiplies needs a gradient: not the
+weight_ih of a first layer fed with data. `torch.autograd.set_detect_anomaly(True)` names the line of the forward."""
+CARRIED = """the state carried from one window to the next still leads back into windows that ran before the update.
+Usual cures: carry `state.detach()` (of an LSTM both h and c; the gradient then stops at the window's start), or run one
+backward over all windows before the one update (the gradient goes through all of them, whose graphs stay till then)."""
+ADDED_UP = """a loss added up over windows, or an output used again, across an update; detaching the state does not help
+then. Cures: one backward for each window's own loss, and `loss.item()` for the printed sum (each gradient is that of
+its window), or one backward of the whole sum before the one update (the sum of them)."""
+KEPT = """Usual cause: what was computed before an update is used again after it: losses added up, two losses with an
+update between their backward passes, a result carried on. Usual cures: run every backward before the update (gradients
+at the old values), compute it anew after the update (at the new ones), or `.detach()` it (the gradient stops there)."""
+NO_CURE = """No cures: `retain_graph=True`, `clone()`, another name. A write that no version counts (`.data`,
+`fused=True`) raises nothing, and the gradients are wrong."""
+STATE = """Usual cause: the state was written to in place (`h[:, done] = 0`, `h.zero_()`, `h *= mask`) after a forward
+had used it. Usual cures: make a new one, `h = h * mask` (the masked rows get no gradient), or write into a copy, `h =
+h.detach().clone()`, before the next forward (the gradient stops there)."""
+BUFFER = """Usual cause: a buffer, such as the running statistics of a BatchNorm, was set between a forward and its
+backward: by a reset, by load_state_dict, by DistributedDataParallel at the next forward. Usual cures: run the backward
+first, or DistributedDataParallel(..., broadcast_buffers=False); the gradient is then that of the forward's values."""
+ACTIVATION = """an array that the forward was given or made (an activation), written to in place after an operation kept
+it: look for `ReLU(inplace=True)`, `relu_()`, `x += ...`, `x[...] = ...`. Cure: make a new array (`inplace=False`, `x =
+x + ...`), which changes no gradient. `torch.autograd.set_detect_anomaly(True)` names the line of the forward."""
+LEFT_OUT = "Or it is a slice or another view of a parameter, or not of this module: nn.ModuleList([...]) takes several."
+AGAIN_WINDOWS = """Usual cause: the state carried from one window to the next leads back into a window whose backward
+has run; or a loss is added up over windows, with a backward in each. Usual cures: carry `state.detach()` (of an LSTM
+both h and c; the gradient then stops at the window's start) and run each window's own loss backward; or run one
+backward over all."""
+AGAIN_PLAIN = """Usual cause: two backward passes through one forward: a loss added up from step to step, a part
+computed once before the loop, two losses with a part in common. Usual cures: add the losses up and run one backward
+(the same gradient); compute the part anew in each step; or `.detach()` it (the gradient stops there)."""
+TRAP = """`retain_graph=True` on the first backward keeps the arrays, but if parameters are updated in between, the next
+error is "modified by an inplace operation": the way back is still there."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """An array that fits the message: its name, own shape and present version.
-
-    ``transposed``: the message shows its transpose. ``reason`` says why it fits, ``doubts`` what speaks against it.
-    """
+    """An array that fits: its own shape and present version, whether the message shows its transpose, the doubts."""
 
     name: str
     shape: tuple[int, ...]
@@ -54,9 +84,8 @@ class Candidate:
 class Explanation:
     """What an error means; ``str()`` gives the text.
 
-    ``kind`` is "modified in place", "backward a second time" or "other". For the first, as far as the message says
-    them: the ``version`` found, the one ``expected``, the ``shape``; the ``candidates``, best first; and ``certain``,
-    whether exactly one of them fits without a doubt.
+    ``kind`` is "modified in place", "backward a second time" or "other". For the first: the ``version`` found, the one
+    ``expected`` and the ``shape`` in the message; ``candidates``, best first; ``certain`` if exactly one has no doubts.
     """
 
     kind: str
@@ -73,94 +102,76 @@ class Explanation:
 
 @dataclass(frozen=True)
 class _Message:
-    kind: str
+    dtype: str
+    device: str
     shape: tuple[int, ...]
-    op: str  # what made the array, "" for a leaf or an array outside the graph
+    op: str  # what made the array; "" for a leaf, and for what lies in no graph
     version: int
     expected: int
-
-    @property
-    def dtype(self) -> str:
-        found = DTYPE.search(self.kind)
-        return found[1] if found else self.kind
-
-    @property
-    def device(self) -> str:
-        """From torch.cuda.FloatTensor, torch.FloatTensor or CPUBFloat16Type."""
-        return DTYPE.sub("", self.kind).removeprefix("torch").strip(".").lower() or "cpu"
 
 
 @dataclass(frozen=True)
 class _Array:
     name: str
     tensor: torch.Tensor
-    owner: nn.Module | None  # None for a state
+    owner: nn.Module | None = None  # None for a state
 
     @property
     def is_torchs(self) -> bool:
-        """Whether it was made by a layer of torch.nn, whose uses of it are known."""
+        """Whether a layer of torch.nn made it: what that does with it is known."""
         home = type(self.owner).__module__
         return home.startswith("torch.nn.modules.") and not home.endswith(".container")
 
     @property
     def sort(self) -> str:
-        if self.owner is None:
-            return "state"
-        return "parameter" if isinstance(self.tensor, nn.Parameter) else "buffer"
-
-
-_Fit = tuple[Candidate, _Array]
+        return "state" if self.owner is None else "parameter" if isinstance(self.tensor, nn.Parameter) else "buffer"
 
 
 def explain(error: Exception | str, module: nn.Module, state: Any = None) -> Explanation:
-    """Say what PyTorch's "modified by an inplace operation" or "backward a second time" is about.
+    """Say which array a "modified by an inplace operation" of PyTorch is about, or why a graph was walked twice.
 
-    >>> import torch
-    >>> rnn, x, h = torch.nn.RNN(1, 2), torch.ones(3, 1, 1), None
+    >>> rnn, h = nn.RNN(1, 2), None
     >>> optimizer = torch.optim.SGD(rnn.parameters(), lr=0.1)
     >>> try:
     ...     for i in range(5):
-    ...         output, h = rnn(x, h)
+    ...         output, h = rnn(torch.ones(3, 1, 1), h)
     ...         output.sum().backward(retain_graph=True)
     ...         optimizer.step()
     ... except RuntimeError as error:
     ...     explanation = explain(error, rnn, h)
-    >>> explanation.certain, explanation.candidates[0].name, explanation.expected, explanation.version
-    (True, 'weight_hh_l0', 1, 2)
+    >>> explanation.candidates[0].name, explanation.certain, explanation.expected, explanation.version
+    ('weight_hh_l0', True, 1, 2)
 
     ``print(explanation)`` says the cause and the cures. Call it before anything else writes to the parameters: what
-    fits is told by shape, dtype and present version.
+    fits is told by shape, dtype and present version. Where several fit, all are named, and what decides.
 
     Args:
         error: what ``backward()`` raised, or its message.
         module: what was trained; ``nn.ModuleList([rnn, head])`` for several modules.
-        state: what is carried from window to window, if anything: a tensor, or a tuple or list of them.
+        state: what is carried from window to window, if anything is: a tensor, or a tuple or list of tensors.
 
     Raises:
         TypeError: if an argument is something else.
     """
     if not isinstance(error, Exception | str):
-        raise TypeError(f"error must be an exception or its message (str), got {type(error).__name__}")
+        raise TypeError(f"error must be an exception or its message, got {type(error).__name__}")
     if not isinstance(module, nn.Module):
         raise TypeError(f"module must be a torch.nn.Module, got {type(module).__name__}")
-    states = list(_states("state", state))
+    arrays = [*_states("state", state), *_held(module)]
+    recurrent = state is not None or any(isinstance(m, LAYERS) for m in module.modules())
     message = " ".join(str(error).split())
-    recurrent = bool(states) or any(isinstance(m, nn.RNNBase | nn.RNNCellBase) for m in module.modules())
     if found := DETAILS.search(message):
-        shape = tuple(int(n) for n in found["shape"].split(",") if n.strip())
-        op = re.sub(r"Backward\d*$", "", (found["op"] or "").rpartition(":")[2])
-        known = _Message(found["kind"], shape, op, int(found["version"]), int(found["expected"]))
-        return _modified(known, [*_held(module), *states], recurrent)
+        return _modified(_read(found), arrays, recurrent)
     if "modified by an inplace operation" in message:
-        return Explanation(IN_PLACE, _text(f"{MODIFIED}.", NO_DETAILS, *_cause_elsewhere(None, states), SEE))
+        return Explanation(IN_PLACE, _text(f"{MODIFIED}.", NO_DETAILS, KEPT, SEE))
     if AGAIN in message:
-        return Explanation(SECOND_TIME, _text(f"{AGAIN}.", *_second_time(recurrent, states), SEE))
-    return Explanation(OTHER, _text(NEITHER, *([VIEW_WRITTEN] if "is a view and" in message else [])))
+        return Explanation(SECOND_TIME, _text(f"{AGAIN}.", AGAIN_WINDOWS if recurrent else AGAIN_PLAIN, TRAP, SEE))
+    return Explanation("other", NEITHER)
 
 
 def _states(name: str, state: Any) -> Iterator[_Array]:
     if isinstance(state, torch.Tensor):
-        yield _Array(name, state, None)
+        yield _Array(name, state)
     elif isinstance(state, tuple | list):
         for i, part in enumerate(state):
             yield from _states(f"{name}[{i}]", part)
@@ -175,19 +186,142 @@ def _held(module: nn.Module) -> Iterator[_Array]:
                 yield _Array(f"{prefix}.{name}".lstrip("."), tensor, owner)
 
 
-# What fits ------------------------------------------------------------------------------------------------------------
+def _read(found: re.Match[str]) -> _Message:
+    kind, shape = found["kind"], tuple(int(n) for n in found["shape"].split(",") if n.strip())
+    dtype = DTYPE.search(kind)
+    device = (
+        DTYPE.sub("", kind).removeprefix("torch").strip(".").lower() or "cpu"
+    )  # torch.cuda.FloatTensor, CPUHalfType
+    op = re.sub(r"Backward\d*$", "", (found["op"] or "").rpartition(":")[2])
+    return _Message(dtype[1] if dtype else kind, device, shape, op, int(found["version"]), int(found["expected"]))
 
 
-def _fits(message: _Message, arrays: Iterable[_Array]) -> list[_Fit]:
+def _fits(message: _Message, arrays: list[_Array]) -> list[tuple[Candidate, _Array]]:
     """Every array that fits, the least doubtful first; a tied parameter once, under all its names."""
-    by_tensor: dict[int, _Fit] = {}
+    best: dict[int, tuple[Candidate, _Array]] = {}
     for array in arrays:
-        if array.tensor.is_inference():  # has no version
-            continue
-        for candidate in _ways(message, array):
-            before = by_tensor.get(id(array.tensor))
-            if before is None:
-                by_tensor[id(array.tensor)] = (candidate, array)
-            elif len(candidate.doubts) < len(before[0].doubts):
-                by_tensor[id(array.tensor)] = (candidate, array)
-    return sorted(by_tensor.values(), key=lambda fit: len(fit[0].doubts))
+        t, names = array.tensor, dict.fromkeys(a.name for a in arrays if a.tensor is array.tensor)
+        for way in _ways(message, array):
+            doubts = (*_doubts_of_form(message, array, way), *_doubts_of_version(message, array))
+            one = Candidate(" = ".join(names), tuple(t.shape), t._version, way == TRANSPOSED, way, doubts)
+            if id(t) not in best or len(doubts) < len(best[id(t)][0].doubts):
+                best[id(t)] = (one, array)
+    return sorted(best.values(), key=lambda fit: len(fit[0].doubts))
+
+
+def _ways(message: _Message, array: _Array) -> Iterator[str]:
+    """In which ways the array may be the one that was saved, by dtype and shape."""
+    t, shape = array.tensor, tuple(array.tensor.shape)
+    if t.is_inference() or t.type().rpartition(".")[2] != f"{message.dtype}Tensor":
+        return
+    if array.owner is None:
+        if shape == message.shape:
+            yield WHOLE
+        elif message.shape in (shape[1:], (1, *shape[1:]), (1, *shape)):  # one layer and direction of it; unbatched
+            yield ENTRY
+    elif not message.op or VIEWS.fullmatch(message.op):  # a parameter is no operation's result
+        if len(shape) == 2 and shape[::-1] == message.shape:
+            yield TRANSPOSED
+        if shape == message.shape:
+            yield WHOLE
+
+
+def _doubts_of_form(message: _Message, array: _Array, way: str) -> Iterator[str]:
+    """PyTorch says "which is output 0 of" for what lies in a graph and is no leaf of it, as a view of a weight."""
+    owner, trainable = array.owner, array.tensor.requires_grad
+    if message.op and not trainable:
+        yield "it needs no gradient now, and the array of the message did"
+    if way == TRANSPOSED and trainable and not message.op:
+        yield "its transpose would be a view in the graph, and the message names none"
+    if not array.is_torchs:
+        return
+    fused = isinstance(owner, nn.RNNBase) and way == WHOLE and not message.op
+    if "bias" in array.name.rpartition(".")[2] and not fused:
+        yield "a bias is only added: nothing of it is kept"
+    elif way == WHOLE and not fused and isinstance(owner, (nn.Linear, *LAYERS)):
+        yield f"nn.{type(owner).__name__} keeps the transpose of its weights"
+    elif isinstance(owner, nn.Embedding | nn.EmbeddingBag):
+        yield "looking up keeps only the indices: only if it is used elsewhere too, as a tied output weight"
+    if fused and message.device == "cpu" and not (isinstance(owner, nn.LSTM) and message.dtype != "Double"):
+        yield "on the CPU only nn.LSTM, and not in float64, is fused and keeps its weights untransposed"
+
+
+def _doubts_of_version(message: _Message, array: _Array) -> Iterator[str]:
+    version, device = array.tensor._version, array.tensor.device.type
+    if version > message.version:
+        yield f"it is at version {version} now: only if it was written to again since the error"
+    elif version < message.version:
+        yield f"it is at version {version} now, and versions never fall: only if this is a copy, or was made anew"
+    if array.is_torchs and message.expected == 0:
+        yield "what torch.nn makes begins at version 1: only if the module is a copy (deepcopy begins at 0)"
+    if device != message.device:
+        yield f"it is on the {device.upper()} now, and the message speaks of {message.device.upper()}"
+
+
+def _modified(message: _Message, arrays: list[_Array], recurrent: bool) -> Explanation:
+    fits = _fits(message, arrays)
+    found, best = tuple(candidate for candidate, _ in fits), sum(not candidate.doubts for candidate, _ in fits)
+    subject = f"{found[0].name} {list(found[0].shape)}" if best == 1 else f"an array {list(message.shape)}"
+    times = message.version - message.expected
+    text = [
+        f"{MODIFIED}: {subject} is at version {message.version}; expected version {message.expected} instead.",
+        f"A forward saved it at version {message.expected}; it was written to {times} time{'s'[: times != 1]} since: "
+        "this backward cannot know the values that the forward used.",
+        *_listing(found, best, any(a.owner is None for a in arrays)),
+    ]
+    likely = [array for _, array in fits[: best or None]]
+    sorts = dict.fromkeys(array.sort for array in likely)
+    for sort in sorts:
+        text += [f"If it is a {sort}:"] if not best or len(sorts) > 1 else []
+        of_sort = [array for array in likely if array.sort == sort]
+        text += {"state": [STATE], "buffer": [BUFFER]}.get(sort) or _updated(of_sort, recurrent, message.expected)
+    if not best:
+        made = f"It is the result of {message.op}: " if message.op and not VIEWS.fullmatch(message.op) else ""
+        text += [("If it is none of these, it is " if fits else made or "It is then ") + ACTIVATION]
+        text += [] if made else [LEFT_OUT]
+    values = message.version, message.expected, message.shape, found, best == 1
+    return Explanation(IN_PLACE, _text(*text, SEE), *values)
+
+
+def _listing(found: Sequence[Candidate], best: int, state_given: bool) -> Iterator[str]:
+    """Which arrays fit, and how well."""
+    of = "the module's parameters and buffers" + (" and the given state" if state_given else "")
+    if best > 1:
+        yield f"Of {of}, {best} fit equally well, and the message cannot tell them apart:"
+        yield from _items(found[:best])
+        yield DECIDES
+    elif best == 1:
+        yield f"Of {of} it alone fits: the message shows {found[0].reason}, its dtype and its present version."
+    else:
+        yield f"Of {of} " + ("nothing fits without a doubt. Perhaps:" if found else "none fits.")
+    if best and found[best:]:
+        yield "Less likely:"
+    yield from _items(found[best:])
+
+
+def _items(found: Sequence[Candidate]) -> list[str]:
+    return [f"- {one}" for one in found[:LISTED]] + [f"- and {len(found) - LISTED} more"] * (len(found) > LISTED)
+
+
+def _updated(arrays: list[_Array], recurrent: bool, expected: int) -> list[str]:
+    """Cause and cures where a parameter was written to."""
+    if not recurrent:
+        return [KEPT, NO_CURE]
+    known = all(array.is_torchs for array in arrays)
+    causes = [CARRIED, ADDED_UP]
+    if known and not any(isinstance(array.owner, LAYERS) for array in arrays):  # a head: the state leads past it
+        causes.reverse()
+    when = (
+        "If the optimizer raises a version once a step (SGD, Adam, Adadelta and most; AdamW, NAdam and ASGD raise it "
+        f"twice, fused=True not), the window that saved it ran after {expected - 1} update{'s'[: expected != 2]}."
+    )
+    return [*([when] if known and expected else []), f"Usual cause: {causes[0]}", f"Another: {causes[1]}", NO_CURE]
+
+
+def _text(*paragraphs: str) -> str:
+    fill = textwrap.TextWrapper(COLUMNS, break_on_hyphens=False)
+    lines = []
+    for paragraph in paragraphs:
+        fill.subsequent_indent = "  " if paragraph.startswith("- ") else ""
+        lines += fill.wrap(" ".join(paragraph.split()))
+    return "\n".join(lines)
