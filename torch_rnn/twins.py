@@ -95,8 +95,8 @@ def _torch_linear(module: numpy_rnn.Linear) -> torch.nn.Linear:
     )
 
 
-def _torch_rnn(module: numpy_rnn.RNN) -> torch.nn.RNN:
-    return torch.nn.RNN(**_rnn_settings(module), dtype=TORCH_DTYPES[module.dtype])
+def _torch_recurrent(kind: Any) -> Callable[[Any], torch.nn.Module]:
+    return lambda module: kind(**_settings(module, SETTINGS[kind]), dtype=TORCH_DTYPES[module.dtype])
 
 
 def _numpy_linear(module: torch.nn.Linear) -> numpy_rnn.Linear:
@@ -105,8 +105,8 @@ def _numpy_linear(module: torch.nn.Linear) -> numpy_rnn.Linear:
     )
 
 
-def _numpy_rnn(module: torch.nn.RNN) -> numpy_rnn.RNN:
-    return numpy_rnn.RNN(**_rnn_settings(module), dtype=_numpy_dtype(module))
+def _numpy_recurrent(kind: Any) -> Callable[[Any], numpy_rnn.Module]:
+    return lambda module: kind(**_settings(module, SETTINGS[type(module)]), dtype=_numpy_dtype(module))
 
 
 def _numpy_sequence_model(module: SequenceModel) -> numpy_rnn.SequenceModel:
@@ -115,18 +115,15 @@ def _numpy_sequence_model(module: SequenceModel) -> numpy_rnn.SequenceModel:
     return built
 
 
-def _rnn_settings(module: numpy_rnn.RNN | torch.nn.RNN) -> dict[str, Any]:
-    """Every argument of the constructor that the two libraries share."""
-    names = (
-        "input_size",
-        "hidden_size",
-        "num_layers",
-        "nonlinearity",
-        "bias",
-        "batch_first",
-        "dropout",
-        "bidirectional",
-    )
+COMMON = ("input_size", "hidden_size", "num_layers", "bias", "batch_first", "dropout", "bidirectional")
+SETTINGS: dict[type, tuple[str, ...]] = {  # every argument of the constructor that the two libraries share
+    torch.nn.RNN: (*COMMON, "nonlinearity"),
+    torch.nn.LSTM: (*COMMON, "proj_size"),
+    torch.nn.GRU: COMMON,
+}
+
+
+def _settings(module: Any, names: tuple[str, ...]) -> dict[str, Any]:
     return {name: getattr(module, name) for name in names}
 
 
@@ -139,11 +136,15 @@ def _numpy_dtype(module: torch.nn.Module) -> np.dtype[Any]:
 
 TO_TORCH: dict[type, Callable[[Any], Any]] = {
     numpy_rnn.Linear: _torch_linear,
-    numpy_rnn.RNN: _torch_rnn,
+    numpy_rnn.RNN: _torch_recurrent(torch.nn.RNN),
+    numpy_rnn.LSTM: _torch_recurrent(torch.nn.LSTM),
+    numpy_rnn.GRU: _torch_recurrent(torch.nn.GRU),
     numpy_rnn.SequenceModel: lambda module: SequenceModel(twin(module.rnn), _torch_linear(module.linear)),
 }
 TO_NUMPY: dict[type, Callable[[Any], Any]] = {
     torch.nn.Linear: _numpy_linear,
-    torch.nn.RNN: _numpy_rnn,
+    torch.nn.RNN: _numpy_recurrent(numpy_rnn.RNN),
+    torch.nn.LSTM: _numpy_recurrent(numpy_rnn.LSTM),
+    torch.nn.GRU: _numpy_recurrent(numpy_rnn.GRU),
     SequenceModel: _numpy_sequence_model,
 }

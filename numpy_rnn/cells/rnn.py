@@ -3,8 +3,9 @@
 The equations are derived in derivations/01-forward.md and derivations/02-bptt.md; a number such as ``(2.25)`` at the
 end of a line is the equation which that line computes.
 
-T time steps, B batch, I input size, H hidden size. Any real dtype; tanh also complex128, for the complex-step check.
-Nothing given is ever written to.
+T time steps, B batch, N = T*B rows of a window, I input size, H hidden size. Sequences of different lengths come as
+packed rows (N, ...) with their ``Steps``; B then shrinks as sequences end. Any real dtype; tanh also complex128, for
+the complex-step check. Nothing given is ever written to.
 """
 
 from collections.abc import Collection
@@ -12,7 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from numpy_rnn.cells.steps import Steps, steps_of
 from numpy_rnn.typing import Array, MaybeArray
+
+H_0_FOR_DW_HH_ALONE = True
 
 
 class Saved(NamedTuple):
@@ -42,6 +46,8 @@ def forward(
     b_ih: Array | None = None,
     b_hh: Array | None = None,
     nonlinearity: str = "tanh",
+    *,
+    steps: Steps | None = None,
 ) -> tuple[Array, Array, Saved]:
     """Run the RNN over one window.
 
@@ -51,28 +57,28 @@ def forward(
     ([0.685809062, 0.147562004], True)
 
     Arguments: ``x`` (T, B, I), ``h_0`` (B, H), ``w_ih`` (H, I), ``w_hh`` (H, H), ``b_ih`` and ``b_hh`` (H,) or
-    None, all of one dtype; ``nonlinearity`` "tanh" or "relu".
+    None, all of one dtype; ``nonlinearity`` "tanh" or "relu"; ``steps`` for an ``x`` of packed rows (N, I).
 
     Returns ``(h, h_n, saved)``: all states (T, B, H), the last of them (B, H), and what ``backward`` needs. ``h_n`` is
     a view of ``h``, and ``saved`` holds ``h`` itself: whoever hands ``h`` on to be written to must hand on a copy.
     """
-    T, B, I = x.shape  # noqa: E741
-    H = w_hh.shape[0]
-    z = (x.reshape(T * B, I) @ w_ih.T).reshape(T, B, H)  # (T, B, H) (1.7)
+    steps = steps_of(x) if steps is None else steps
+    z = x.reshape(steps.N, x.shape[-1]) @ w_ih.T  # (N, H) (1.7)
     if b_ih is not None:
-        z += b_ih  # (T, B, H) (1.7)
+        z += b_ih  # (N, H) (1.7)
     if b_hh is not None:
-        z += b_hh  # (T, B, H) (1.7)
+        z += b_hh  # (N, H) (1.7)
     w_hh_t = np.ascontiguousarray(w_hh.T)  # (H, H) rows of a product run faster; gone when this call returns
     h, h_previous = z, h_0  # each state is written over its own z
-    for t in range(T):
-        z[t] += h_previous @ w_hh_t  # (B, H) (1.8)
+    for t, B, _ in steps.each:  # t: the rows of one step
+        z[t] += h_previous[:B] @ w_hh_t  # (B, H) (1.8)
         if nonlinearity == "tanh":
             np.tanh(z[t], out=h[t])  # (B, H) (1.4)
         else:
             np.maximum(z[t], 0, out=h[t])  # (B, H) (1.5)
         h_previous = h[t]
-    return h, h[-1], Saved(x, h_0, h)
+    h_n, h = h[steps.last], h.reshape(*x.shape[:-1], w_hh.shape[0])
+    return h, h_n, Saved(x, h_0, h)
 
 
 def backward(
@@ -83,6 +89,8 @@ def backward(
     w_hh: MaybeArray,
     nonlinearity: str = "tanh",
     wanted: Collection[str] = Gradients._fields,
+    *,
+    steps: Steps | None = None,
 ) -> Gradients:
     """Back-propagate through one window.
 
@@ -98,30 +106,34 @@ def backward(
 
     Returns the gradients that were asked for, each a fresh array.
     """
-    x, h_0, h = saved
-    T, B, H = h.shape
-    dz = np.empty_like(h)  # (T, B, H)
-    dh_t = np.zeros((B, H), h.dtype) if dh_n is None else dh_n.astype(h.dtype)  # (B, H) (2.18)
-    for t in reversed(range(T)):
+    steps = steps_of(saved.h) if steps is None else steps
+    x, h_0, N, H = saved.x, saved.h_0, steps.N, saved.h.shape[-1]
+    h = saved.h.reshape(N, H)
+    dh = None if dh is None else dh.reshape(N, H)
+    dz = np.empty_like(h)  # (N, H)
+    dh_waiting = np.zeros((steps.B, H), h.dtype) if dh_n is None else dh_n.astype(h.dtype)  # (B, H) (2.18)
+    for t, B, before in reversed(steps.each):  # t: the rows of one step
+        dh_t = dh_waiting[:B]  # (B, H) a sequence that has ended waits where it ended
         if dh is not None:
             dh_t += dh[t]  # (B, H) (2.19)
         if nonlinearity == "tanh":
             dz[t] = dh_t * (1 - h[t] * h[t])  # (B, H) (2.20)
         else:
             dz[t] = np.where(h[t] <= 0, 0, dh_t)  # (B, H) (2.21)
-        if t > 0 or "dh_0" in wanted:
+        if before is not None or "dh_0" in wanted:
             np.matmul(dz[t], w_hh, out=dh_t)  # (B, H) (2.22)
+    dh_0 = dh_waiting if "dh_0" in wanted else None
 
-    dz_flat = dz.reshape(T * B, H)
+    first, later = steps.rows[0], slice(steps.B, N)
     dx = dw_ih = dw_hh = db_ih = db_hh = None
     if "dx" in wanted:
-        dx = (dz_flat @ w_ih).reshape(T, B, w_ih.shape[1])  # (T, B, I) (2.23)
+        dx = (dz @ w_ih).reshape(*saved.h.shape[:-1], w_ih.shape[1])  # (N, I) (2.23)
     if "dw_ih" in wanted:
-        dw_ih = dz_flat.T @ x.reshape(T * B, x.shape[2])  # (H, I) (2.24)
+        dw_ih = dz.T @ x.reshape(N, x.shape[-1])  # (H, I) (2.24)
     if "dw_hh" in wanted:
-        dw_hh = dz[0].T @ h_0 + dz_flat[B:].T @ h[:-1].reshape((T - 1) * B, H)  # (H, H) (2.25)
+        dw_hh = dz[first].T @ h_0 + dz[later].T @ h[steps.before]  # (H, H) (2.25)
     if "db_ih" in wanted:
-        db_ih = dz_flat.sum(axis=0)  # (H,) (2.26)
+        db_ih = dz.sum(axis=0)  # (H,) (2.26)
     if "db_hh" in wanted:
-        db_hh = dz_flat.sum(axis=0)  # (H,) (2.26)
-    return Gradients(dx, dh_t if "dh_0" in wanted else None, dw_ih, dw_hh, db_ih, db_hh)
+        db_hh = dz.sum(axis=0)  # (H,) (2.26)
+    return Gradients(dx, dh_0, dw_ih, dw_hh, db_ih, db_hh)

@@ -129,6 +129,15 @@ def check_size(name: str, value: int) -> int:
     return int(value)
 
 
+def check_probability(name: str, value: float) -> float:
+    """Return ``value`` if it is a number from 0 to 1, else raise an error that names it."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        raise TypeError(f"{name} must be a number in [0, 1], got {value!r}")
+    if not 0 <= value <= 1:
+        raise ValueError(f"{name} must be a number in [0, 1], got {value!r}")
+    return float(value)
+
+
 def check_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     """Return ``dtype`` if modules can compute in it."""
     try:

@@ -6,14 +6,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
+from numpy_rnn.modules.gru import GRU
 from numpy_rnn.modules.linear import Linear
+from numpy_rnn.modules.lstm import LSTM
 from numpy_rnn.modules.module import Module, Seed
-from numpy_rnn.modules.recurrent import RNN
+from numpy_rnn.modules.rnn import RNN
 from numpy_rnn.tensor import Tensor
 
 CELLS: dict[str, Any] = {
     "rnn": RNN,
     "rnn-relu": partial(RNN, nonlinearity="relu"),
+    "lstm": LSTM,
+    "gru": GRU,
 }
 
 
@@ -25,8 +29,8 @@ class SequenceModel(Module):
     >>> output.shape, state.shape
     ((20, 4, 1), (1, 4, 16))
 
-    Arguments: ``cell`` "rnn" or "rnn-relu"; sizes, ``num_layers``, ``bidirectional``, ``dtype`` and ``rng`` as in
-    the modules inside.
+    Arguments: ``cell`` "rnn", "rnn-relu", "lstm" or "gru"; sizes, ``num_layers``, ``bidirectional``,
+    ``dtype`` and ``rng`` as in the modules inside.
     """
 
     def __init__(
