@@ -57,10 +57,10 @@ def places(lengths: Array) -> Places:
     >>> places(np.array([1, 2])).t.tolist(), places(np.array([1, 2])).b.tolist()
     ([0, 0, 1], [1, 0, 1])
     """
-    order = np.argsort(-lengths, kind="stable")
+    order = np.argsort(-lengths, kind="stable")  # (B,) (5.22)
     runs = lengths[order][None, :] > np.arange(lengths.max(initial=0))[:, None]  # (T, B) does sequence b reach step t
     t, k = np.nonzero(runs)
-    return Places(t, order[k], runs.sum(axis=1), order)
+    return Places(t, order[k], runs.sum(axis=1), order)  # (5.15)
 
 
 def pack_padded_sequence(
@@ -89,7 +89,7 @@ def pack_padded_sequence(
             f"lengths must be in decreasing order, got {checked.tolist()}: sort them or give enforce_sorted=False"
         )
     p = places(checked)
-    data = input[p.b, p.t] if batch_first else input[p.t, p.b]
+    data = input[p.b, p.t] if batch_first else input[p.t, p.b]  # (N, ...) (5.20)
     if enforce_sorted:
         return PackedSequence(data, p.batch_sizes)
     return PackedSequence(data, p.batch_sizes, p.order, np.argsort(p.order))
@@ -119,7 +119,7 @@ def pad_packed_sequence(
     data = sequence.data
     shape = (len(lengths), T) if batch_first else (T, len(lengths))
     padded = np.full((*shape, *data.shape[1:]), padding_value, data.dtype)
-    padded[index] = data.data
+    padded[index] = data.data  # (T, B, ...) (5.20)
     (output,) = record("pad_packed_sequence", [padded], [data], lambda d_output: [d_output[index]])
     return output, lengths
 

@@ -9,12 +9,15 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 import numpy_rnn
 from numpy_rnn.gradcheck import Report, compare
+from numpy_rnn.packing import places
 from numpy_rnn.typing import Array, MaybeArray
+from torch_rnn.dropout import next_dropout_masks
 from torch_rnn.tolerances import PARITY
-from torch_rnn.twins import to_array, to_numpy, twin
+from torch_rnn.twins import SequenceModel, to_array, to_numpy, twin
 
 State = ArrayLike | numpy_rnn.Tensor | Sequence[ArrayLike | numpy_rnn.Tensor] | None
 OUTPUTS = ("output", "h_n", "c_n")
@@ -27,9 +30,10 @@ class ParityReport(Report):
 
 def check_parity(
     module: numpy_rnn.Module | torch.nn.Module,
-    x: ArrayLike | numpy_rnn.Tensor,
+    x: ArrayLike | numpy_rnn.Tensor | torch.Tensor,
     state: State = None,
     *,
+    lengths: ArrayLike | None = None,
     torch_module: torch.nn.Module | None = None,
     seed: int = 0,
 ) -> ParityReport:
@@ -43,7 +47,9 @@ def check_parity(
     Arguments: ``module`` a ``numpy_rnn`` module, or a ``torch`` one of a kind that ``to_numpy`` knows. For a NumPy
     module of your own give also its ``torch_module``: parameters of the same names, shapes and values, called alike.
     ``x`` the input and ``state`` the initial state (a pair for one that takes two, None for none), of the module's
-    dtype; both are copied. ``seed`` draws the upstream gradients of the output and of every final state.
+    dtype; both are copied. ``lengths`` (B,) of the sequences in ``x``, for recurrent modules. ``seed`` draws the
+    upstream gradients of the output and of every final state. Where a recurrent module drops out, NumPy gets the masks
+    that PyTorch draws, from its present random state.
 
     Returns a ``ParityReport``: a row for the output, each final state, and the gradients of the input, of each state
     and of each parameter. A gradient that one side has and the other lacks differs infinitely. The gradients that the
@@ -63,17 +69,22 @@ def check_parity(
     states = () if state is None else tuple(state) if isinstance(state, tuple | list) else (state,)
     arrays = [to_array(value) if isinstance(value, torch.Tensor) else np.array(value) for value in (x, *states)]
     with _borrowed(ours), _borrowed(theirs), torch.enable_grad():
-        leaves = [numpy_rnn.Tensor(array.copy(), requires_grad=True) for array in arrays]
-        outputs = _flatten(ours(*_arguments(leaves)))
+        leaves = [numpy_rnn.Tensor(array.copy(), requires_grad=array.dtype.kind == "f") for array in arrays]
+        options: dict[str, Any] = {} if lengths is None else {"lengths": lengths}
+        if masks := dropout_masks(theirs, arrays[0].shape, lengths):
+            options["dropout_masks"] = masks
+        outputs = _flatten(ours(*_arguments(leaves), **options))
         rng = np.random.default_rng(seed)
         upstream = [rng.normal(size=output.shape).astype(output.dtype) for output in outputs]
         numpy_rnn.backward(outputs, upstream)
 
-        torch_leaves = [torch.from_numpy(array).clone().requires_grad_() for array in arrays]
-        torch_outputs = _flatten(theirs(*_arguments(torch_leaves)))
+        torch_leaves = [torch.from_numpy(array).clone().requires_grad_(array.dtype.kind == "f") for array in arrays]
+        torch_outputs = _flatten(call(theirs, _arguments(torch_leaves), lengths))
         torch.autograd.backward(torch_outputs, [torch.from_numpy(d) for d in upstream])
 
-        names = (*OUTPUTS[: len(outputs)], "dx", *(f"d{name}" for name in STATES[: len(states)]))
+        cell = isinstance(ours, numpy_rnn.RNNCell | numpy_rnn.LSTMCell | numpy_rnn.GRUCell)
+        names = [*(("h", "c") if cell else OUTPUTS)[: len(outputs)], "dx"]
+        names += [f"d{name}" for name in (("h", "c") if cell else STATES)[: len(states)]]
         got = [output.data for output in outputs] + [_gradient(leaf) for leaf in leaves]
         expected = [to_array(output) for output in torch_outputs] + [_gradient(leaf) for leaf in torch_leaves]
         pairs = list(zip(names, got, expected, strict=True))
@@ -82,7 +93,44 @@ def check_parity(
             *path, last = name.split(".")
             pairs.append((".".join([*path, f"d{last}"]), _gradient(parameter), _gradient(torch_parameters[name])))
     rows = tuple(compare(name, *_both(a, b)) for name, a, b in pairs if a is not None or b is not None)
-    return ParityReport(rows, PARITY[arrays[0].dtype], ("numpy", "torch"))
+    return ParityReport(rows, PARITY[upstream[0].dtype], ("numpy", "torch"))
+
+
+def call(module: torch.nn.Module, arguments: Sequence[Any], lengths: ArrayLike | None) -> Any:
+    """Call a PyTorch module; where there are lengths, its recurrent layer sees a packed sequence, as ours does.
+
+    The output is padded again to all T steps.
+    """
+    if lengths is None:
+        return module(*arguments)
+    x, *state = arguments
+    if isinstance(module, SequenceModel):
+        vectors = module.embedding(x) if hasattr(module, "embedding") else x
+        output, final = call(module.rnn, [vectors, *state], lengths)
+        return module.linear(output), final
+    first: Any = module
+    T = x.shape[1 if first.batch_first else 0]
+    sizes = torch.as_tensor(np.asarray(lengths))
+    packed = pack_padded_sequence(x, sizes, batch_first=first.batch_first, enforce_sorted=False)
+    output, final = module(packed, *state)
+    return pad_packed_sequence(output, batch_first=first.batch_first, total_length=T)[0], final
+
+
+def dropout_masks(module: torch.nn.Module, shape: Sequence[int], lengths: ArrayLike | None) -> list[Array]:
+    """Return the masks that ``call`` will draw, laid out like the padded output; nothing where nothing is dropped."""
+    rnn: Any = module.rnn if isinstance(module, SequenceModel) else module
+    if not isinstance(rnn, torch.nn.RNNBase):
+        return []
+    if lengths is None:
+        return next_dropout_masks(rnn, (*shape, 0) if hasattr(module, "embedding") else shape)
+    p = places(np.asarray(lengths))
+    index = (p.b, p.t) if rnn.batch_first else (p.t, p.b)
+    padded = []
+    for rows in next_dropout_masks(rnn, (len(p.t), 0)):
+        mask = np.zeros((*shape[:2], rows.shape[1]), rows.dtype)
+        mask[index] = rows
+        padded.append(mask)
+    return padded
 
 
 def _check_same_parameters(module: numpy_rnn.Module, torch_module: torch.nn.Module) -> None:

@@ -19,14 +19,16 @@ NUMPY_DTYPES: dict[torch.dtype, np.dtype[Any]] = {torch_dtype: dtype for dtype, 
 
 
 class SequenceModel(torch.nn.Module):
-    """The twin of ``numpy_rnn.SequenceModel``: ``rnn``, then ``linear`` on the output of every time step."""
+    """The twin of ``numpy_rnn.SequenceModel``: ``embedding`` or None, ``rnn``, ``linear`` on every time step."""
 
-    def __init__(self, rnn: torch.nn.Module, linear: torch.nn.Linear) -> None:
+    def __init__(self, rnn: torch.nn.Module, linear: torch.nn.Module, embedding: torch.nn.Module | None = None) -> None:
         super().__init__()
+        if embedding is not None:
+            self.embedding = embedding
         self.rnn, self.linear = rnn, linear
 
     def forward(self, input: torch.Tensor, hx: Any = None) -> tuple[torch.Tensor, Any]:
-        output, state = self.rnn(input, hx)
+        output, state = self.rnn(self.embedding(input) if hasattr(self, "embedding") else input, hx)
         return self.linear(output), state
 
 
@@ -37,8 +39,8 @@ def twin(module: numpy_rnn.Module) -> torch.nn.Module:
     >>> twin(rnn)
     RNN(3, 5, num_layers=2)
 
-    ``module`` is a ``numpy_rnn`` RNN, Linear or SequenceModel. dtype, mode (train or eval) and what is frozen carry
-    over; versions start at 1 on both sides. PyTorch's random state is left as it was.
+    ``module`` is any module of ``numpy_rnn`` (not a class of your own). dtype, mode (train or eval) and what is frozen
+    carry over; versions start at 1 on both sides. PyTorch's random state is left as it was.
 
     Raises ``TypeError`` for any other module.
     """
@@ -59,8 +61,8 @@ def to_numpy(torch_module: torch.nn.Module) -> numpy_rnn.Module:
     >>> to_numpy(torch.nn.Linear(3, 5))
     Linear(3, 5)
 
-    ``torch_module`` is a ``torch.nn`` RNN or Linear, or the SequenceModel of this file, on any device, in float32 or
-    float64.
+    ``torch_module`` is a ``torch.nn`` RNN, LSTM or GRU, one of their cells, Linear, Embedding or Dropout, or the
+    SequenceModel of this file, on any device, in float32 or float64.
 
     Raises ``TypeError`` for any other module or dtype; what numpy_rnn refuses is refused here too.
     """
@@ -89,42 +91,57 @@ def _builder(module: Any, builders: dict[type, Callable[[Any], Any]], library: s
     return builders[type(module)]
 
 
-def _torch_linear(module: numpy_rnn.Linear) -> torch.nn.Linear:
-    return torch.nn.Linear(
-        module.in_features, module.out_features, bias=module.bias is not None, dtype=TORCH_DTYPES[module.dtype]
-    )
+SHARED: dict[str, tuple[str, ...]] = {  # the arguments of the constructors, of the same names in both libraries
+    "RNN": (
+        "input_size",
+        "hidden_size",
+        "num_layers",
+        "nonlinearity",
+        "bias",
+        "batch_first",
+        "dropout",
+        "bidirectional",
+    ),
+    "LSTM": ("input_size", "hidden_size", "num_layers", "bias", "batch_first", "dropout", "bidirectional", "proj_size"),
+    "GRU": ("input_size", "hidden_size", "num_layers", "bias", "batch_first", "dropout", "bidirectional"),
+    "RNNCell": ("input_size", "hidden_size", "bias", "nonlinearity"),
+    "LSTMCell": ("input_size", "hidden_size", "bias"),
+    "GRUCell": ("input_size", "hidden_size", "bias"),
+    "Linear": ("in_features", "out_features", "bias"),
+    "Embedding": ("num_embeddings", "embedding_dim", "padding_idx"),
+}
 
 
-def _torch_recurrent(kind: Any) -> Callable[[Any], torch.nn.Module]:
-    return lambda module: kind(**_settings(module, SETTINGS[kind]), dtype=TORCH_DTYPES[module.dtype])
+def _settings(module: Any) -> dict[str, Any]:
+    settings = {name: getattr(module, name) for name in SHARED[type(module).__name__]}
+    if "bias" in settings:  # a Linear keeps its bias there, not whether it has one
+        settings["bias"] = settings["bias"] is not None and settings["bias"] is not False
+    return settings
 
 
-def _numpy_linear(module: torch.nn.Linear) -> numpy_rnn.Linear:
-    return numpy_rnn.Linear(
-        module.in_features, module.out_features, bias=module.bias is not None, dtype=_numpy_dtype(module)
-    )
+def _torch(module: Any) -> Any:
+    return getattr(torch.nn, type(module).__name__)(**_settings(module), dtype=TORCH_DTYPES[module.dtype])
 
 
-def _numpy_recurrent(kind: Any) -> Callable[[Any], numpy_rnn.Module]:
-    return lambda module: kind(**_settings(module, SETTINGS[type(module)]), dtype=_numpy_dtype(module))
+def _numpy(module: Any) -> Any:
+    if isinstance(module, torch.nn.Embedding) and (
+        module.max_norm is not None or module.scale_grad_by_freq or module.sparse
+    ):
+        raise TypeError("module must be an Embedding without max_norm, scale_grad_by_freq and sparse")
+    return getattr(numpy_rnn, type(module).__name__)(**_settings(module), dtype=_numpy_dtype(module))
 
 
 def _numpy_sequence_model(module: SequenceModel) -> numpy_rnn.SequenceModel:
     built = numpy_rnn.SequenceModel.__new__(numpy_rnn.SequenceModel)
-    built.rnn, built.linear = to_numpy(module.rnn), _numpy_linear(module.linear)
+    if hasattr(module, "embedding"):
+        built.embedding = _numpy(module.embedding)
+    built.rnn, built.linear = _numpy(module.rnn), _numpy(module.linear)
     return built
 
 
-COMMON = ("input_size", "hidden_size", "num_layers", "bias", "batch_first", "dropout", "bidirectional")
-SETTINGS: dict[type, tuple[str, ...]] = {  # every argument of the constructor that the two libraries share
-    torch.nn.RNN: (*COMMON, "nonlinearity"),
-    torch.nn.LSTM: (*COMMON, "proj_size"),
-    torch.nn.GRU: COMMON,
-}
-
-
-def _settings(module: Any, names: tuple[str, ...]) -> dict[str, Any]:
-    return {name: getattr(module, name) for name in names}
+def _torch_sequence_model(module: numpy_rnn.SequenceModel) -> SequenceModel:
+    embedding = _torch(module.embedding) if hasattr(module, "embedding") else None
+    return SequenceModel(_torch(module.rnn), _torch(module.linear), embedding)
 
 
 def _numpy_dtype(module: torch.nn.Module) -> np.dtype[Any]:
@@ -135,16 +152,12 @@ def _numpy_dtype(module: torch.nn.Module) -> np.dtype[Any]:
 
 
 TO_TORCH: dict[type, Callable[[Any], Any]] = {
-    numpy_rnn.Linear: _torch_linear,
-    numpy_rnn.RNN: _torch_recurrent(torch.nn.RNN),
-    numpy_rnn.LSTM: _torch_recurrent(torch.nn.LSTM),
-    numpy_rnn.GRU: _torch_recurrent(torch.nn.GRU),
-    numpy_rnn.SequenceModel: lambda module: SequenceModel(twin(module.rnn), _torch_linear(module.linear)),
+    **{getattr(numpy_rnn, name): _torch for name in SHARED},
+    numpy_rnn.Dropout: lambda module: torch.nn.Dropout(module.p),
+    numpy_rnn.SequenceModel: _torch_sequence_model,
 }
 TO_NUMPY: dict[type, Callable[[Any], Any]] = {
-    torch.nn.Linear: _numpy_linear,
-    torch.nn.RNN: _numpy_recurrent(numpy_rnn.RNN),
-    torch.nn.LSTM: _numpy_recurrent(numpy_rnn.LSTM),
-    torch.nn.GRU: _numpy_recurrent(numpy_rnn.GRU),
+    **{getattr(torch.nn, name): _numpy for name in SHARED},
+    torch.nn.Dropout: lambda module: numpy_rnn.Dropout(module.p),
     SequenceModel: _numpy_sequence_model,
 }

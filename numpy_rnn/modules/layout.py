@@ -27,13 +27,13 @@ class Layout:
         return rows
 
     def states(self, array: Array) -> Array:
-        return array if self.order is None else array[:, self.order]
+        return array if self.order is None else array[:, self.order]  # (L*D, B, H) (5.22)
 
     def states_back(self, array: Array) -> Array:
         if self.order is None:
             return array
         unordered = np.empty_like(array)
-        unordered[:, self.order] = array
+        unordered[:, self.order] = array  # (L*D, B, H) (5.22)
         return unordered
 
 
@@ -79,10 +79,10 @@ class Padded(Layout):
         super().__init__(Steps(places.batch_sizes.tolist()), places.order)
 
     def rows(self, array: Array) -> Array:
-        rows: Array = array[self.index]
+        rows: Array = array[self.index]  # (N, ...) (5.20)
         return rows
 
     def back(self, rows: Array) -> Array:
         array = np.zeros((*self.shape, *rows.shape[1:]), rows.dtype)
-        array[self.index] = rows
+        array[self.index] = rows  # (T, B, ...) (5.20)
         return array

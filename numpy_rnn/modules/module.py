@@ -158,3 +158,11 @@ def check_input(name: str, tensor: Tensor, dtype: np.dtype[Any]) -> None:
 def uniform(rng: np.random.Generator, bound: float, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Parameter:
     """Return a Parameter drawn from U(-bound, bound); the same numbers for a seed in either dtype, up to rounding."""
     return Parameter(rng.uniform(-bound, bound, shape).astype(dtype))
+
+
+def draw_mask(rng: np.random.Generator, p: float, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Return zeros with probability ``p`` and 1/(1-p) else; nothing is drawn for p = 1."""
+    if p == 1:
+        return np.zeros(shape, dtype)
+    kept = rng.random(shape) >= p
+    return np.asarray(kept / (1 - p), dtype)

@@ -13,7 +13,16 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from numpy_rnn.cells.steps import Steps
 from numpy_rnn.modules.layout import Dense, Layout, Padded, Unbatched
-from numpy_rnn.modules.module import Module, Seed, check_dtype, check_input, check_probability, check_size, uniform
+from numpy_rnn.modules.module import (
+    Module,
+    Seed,
+    check_dtype,
+    check_input,
+    check_probability,
+    check_size,
+    draw_mask,
+    uniform,
+)
 from numpy_rnn.modules.window import Window
 from numpy_rnn.packing import PackedSequence, check_lengths, packed_lengths, places
 from numpy_rnn.tensor import Parameter, Tensor, as_tensor, record
@@ -216,11 +225,3 @@ class Recurrent(Module):
         }
         given = [f"{k}={getattr(self, k)!r}" for k, default in defaults.items() if getattr(self, k, default) != default]
         return ", ".join([f"{self.input_size}, {self.hidden_size}", *given])
-
-
-def draw_mask(rng: np.random.Generator, p: float, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """Return zeros with probability ``p`` and 1/(1-p) else; nothing is drawn for p = 1."""
-    if p == 1:
-        return np.zeros(shape, dtype)
-    kept = rng.random(shape) >= p
-    return np.asarray(kept / (1 - p), dtype)

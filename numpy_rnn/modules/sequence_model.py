@@ -1,11 +1,13 @@
-"""The network that the loss curves are drawn for: a recurrent module and a head."""
+"""The network that the loss curves are drawn for: a recurrent module and a head, and for symbols a table in front."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
+from numpy_rnn.modules.embedding import Embedding
 from numpy_rnn.modules.gru import GRU
 from numpy_rnn.modules.linear import Linear
 from numpy_rnn.modules.lstm import LSTM
@@ -22,15 +24,18 @@ CELLS: dict[str, Any] = {
 
 
 class SequenceModel(Module):
-    """``rnn``, then ``linear`` on the output of every time step.
+    """``embedding`` if there is a vocabulary, ``rnn``, then ``linear`` on the output of every time step.
 
-    >>> model = SequenceModel("rnn", input_size=1, hidden_size=16, output_size=1, rng=0)
-    >>> output, state = model(np.zeros((20, 4, 1), np.float32))
-    >>> output.shape, state.shape
+    >>> model = SequenceModel("lstm", input_size=1, hidden_size=16, output_size=1, rng=0)
+    >>> output, (h_n, c_n) = model(np.zeros((20, 4, 1), np.float32))
+    >>> output.shape, h_n.shape
     ((20, 4, 1), (1, 4, 16))
 
-    Arguments: ``cell`` "rnn", "rnn-relu", "lstm" or "gru"; sizes, ``num_layers``, ``bidirectional``,
-    ``dtype`` and ``rng`` as in the modules inside.
+    Arguments: ``cell`` "rnn", "rnn-relu", "lstm" or "gru"; sizes, ``num_layers``, ``bidirectional``, ``dropout``,
+    ``dtype`` and ``rng`` as in the modules inside. With ``vocabulary`` K the input is whole numbers (T, B) below K, and
+    ``input_size`` the length of their vectors.
+
+    Raises ``ValueError`` for an unknown cell, and what the modules inside raise.
     """
 
     def __init__(
@@ -41,6 +46,8 @@ class SequenceModel(Module):
         output_size: int,
         num_layers: int = 1,
         bidirectional: bool = False,
+        dropout: float = 0.0,
+        vocabulary: int | None = None,
         *,
         dtype: DTypeLike = np.float32,
         rng: Seed = None,
@@ -48,12 +55,25 @@ class SequenceModel(Module):
         if cell not in CELLS:
             raise ValueError(f"cell must be one of {', '.join(CELLS)}, got {cell!r}")
         rng = np.random.default_rng(rng)
+        if vocabulary is not None:
+            self.embedding = Embedding(vocabulary, input_size, dtype=dtype, rng=rng)
         self.rnn: Module = CELLS[cell](
-            input_size, hidden_size, num_layers, bidirectional=bidirectional, dtype=dtype, rng=rng
+            input_size, hidden_size, num_layers, dropout=dropout, bidirectional=bidirectional, dtype=dtype, rng=rng
         )
         self.linear = Linear(hidden_size * (2 if bidirectional else 1), output_size, dtype=dtype, rng=rng)
 
-    def forward(self, input: Tensor | ArrayLike, hx: Any = None) -> tuple[Tensor, Any]:
-        """Return ``(output, state)``: (T, B, output_size), and the state to carry to the next window."""
-        output, state = self.rnn(input, hx)
+    def forward(
+        self,
+        input: Tensor | ArrayLike,
+        hx: Any = None,
+        *,
+        lengths: ArrayLike | None = None,
+        dropout_masks: Sequence[ArrayLike] | None = None,
+    ) -> tuple[Tensor, Any]:
+        """Return ``(output, state)``: (T, B, output_size), and the state to carry to the next window.
+
+        ``lengths`` and ``dropout_masks`` as in the recurrent module; beyond a sequence's length the head sees zeros.
+        """
+        vectors = self.embedding(input) if hasattr(self, "embedding") else input
+        output, state = self.rnn(vectors, hx, lengths=lengths, dropout_masks=dropout_masks)
         return self.linear(output), state

@@ -40,7 +40,7 @@ class Part:
         """Return all states (N, P), in the order of time, and the final ones, for the input ``x`` (N, I)."""
         self.steps = steps
         weights = [None if p is None else p.data for p in self.parameters]
-        turned = steps.flipped(x) if self.reverse else x
+        turned = steps.flipped(x) if self.reverse else x  # (N, I) (5.6)
         h, *final, saved = self.cell.forward(turned, *h_0, *weights, steps=steps, **self.options)
         # What others may write to is saved with its version; what the cell made itself only to be freed.
         inner = saved._replace(x=None, **dict.fromkeys(self.state_names))
@@ -54,7 +54,7 @@ class Part:
             for kind, p in zip(kinds, self.parameters, strict=False)
             if p is not None and kind.startswith("weight")
         }
-        return steps.flipped(h) if self.reverse else h, final
+        return steps.flipped(h) if self.reverse else h, final  # (N, P) (5.6)
 
     def _keep(self, array: Any, owner: Tensor | None, name: str) -> Saved:
         return Saved(array, owner, name, self.label)
@@ -88,12 +88,12 @@ class Part:
 
         if self.reverse:
             x = None if x is None else self.steps.flipped(x)
-            dh = None if dh is None else self.steps.flipped(dh)
+            dh = None if dh is None else self.steps.flipped(dh)  # (N, P) (5.9)
         saved = inner._replace(x=x, **dict(zip(self.state_names, states, strict=True)))
         weights = [w_ih, w_hh] if projection is None else [w_ih, w_hh, w_hr]
         gradients = self.cell.backward(dh, *d_final, saved, *weights, wanted=wanted, steps=self.steps, **self.options)
         if self.reverse and gradients.dx is not None:
-            gradients = gradients._replace(dx=self.steps.flipped(gradients.dx))
+            gradients = gradients._replace(dx=self.steps.flipped(gradients.dx))  # (N, I) (5.9)
         return gradients
 
     def _read_state(self, i: int) -> MaybeArray:
@@ -152,10 +152,10 @@ class Window:
                 for collected, state in zip(finals, final, strict=True):
                     collected.append(state)
             self.layers.append(parts)
-            x = outputs[0] if D == 1 else np.concatenate(outputs, axis=1)  # (N, D*P)
+            x = outputs[0] if D == 1 else np.concatenate(outputs, axis=1)  # (N, D*P) (5.2) (5.7)
             if masks is not None and layer < module.num_layers - 1:
                 self.saved_masks.append(Saved(masks[layer], None, f"the dropout mask of layer {layer}", self.label))
-                x = x * masks[layer]  # (N, D*P)
+                x = x * masks[layer]  # (N, D*P) (5.12)
             needs, owner, x_name = any(part.wanted for part in parts), None, f"the output of layer {layer}"
         if D == 1 and is_recording(self.inputs):
             x = x.copy()  # the backward needs its states as they are now, whatever becomes of the output
@@ -174,9 +174,9 @@ class Window:
         for layer, parts in reversed(list(enumerate(self.layers))):
             dx = None
             for d, part in reversed(list(enumerate(parts))):
-                k = layer * D + d
-                dh = None if dy is None else dy[:, d * P : (d + 1) * P]
-                d_last = [None if d is None else d[k] for d in d_final]
+                k = layer * D + d  # (5.10)
+                dh = None if dy is None else dy[:, d * P : (d + 1) * P]  # (N, P) (5.8)
+                d_last = [None if d is None else d[k] for d in d_final]  # (B, P), (B, H) (5.4)
                 if not part.wanted or (dh is None and all(d is None for d in d_last)):
                     continue
                 dx_part, *rest = part.backward(dh, d_last)
@@ -185,10 +185,10 @@ class Window:
                         d_state[k] = got
                 d_parameters[part.suffix] = rest[len(d_states) :]
                 if dx_part is not None:
-                    dx = dx_part if dx is None else dx + dx_part
-            dy = dx
+                    dx = dx_part if dx is None else dx + dx_part  # (N, I) (5.9)
+            dy = dx  # (N, D*P) of the layer below (5.3)
             if dy is not None and self.saved_masks and layer > 0:
-                dy = dy * self.saved_masks[layer - 1].read()  # (N, D*P)
+                dy = dy * self.saved_masks[layer - 1].read()  # (N, D*P) (5.13)
         gradients = [layout.back(dy) if dy is not None and self.needs_input else None]
         gradients += [None if d is None else layout.states_back(d) for d in d_states]
         for name, _ in self.module._parts():
