@@ -7,8 +7,20 @@ import pytest
 import torch
 from numpy.testing import assert_array_equal
 
-import numpy_rnn
-from numpy_rnn import RNN, Linear, Module, Parameter, SequenceModel, Tensor
+from numpy_rnn import (
+    GRU,
+    LSTM,
+    RNN,
+    Embedding,
+    GRUCell,
+    Linear,
+    LSTMCell,
+    Module,
+    Parameter,
+    RNNCell,
+    SequenceModel,
+    Tensor,
+)
 from parity_tests.helpers import assert_all_parity, run_both
 from torch_rnn import check_parity, to_numpy, twin
 
@@ -20,10 +32,17 @@ def f64(*shape: int) -> np.ndarray:
 MODULES = [
     RNN(3, 5, 2, "relu", bidirectional=True, rng=0),
     RNN(3, 5, bias=False, batch_first=True, dtype="float64", rng=0),
+    LSTM(3, 5, 2, proj_size=2, dropout=0.5, bidirectional=True, rng=0),
+    GRU(3, 5, bias=False, dtype="float64", rng=0),
+    RNNCell(3, 5, nonlinearity="relu", rng=0),
+    LSTMCell(3, 5, bias=False, rng=0),
+    GRUCell(3, 5, dtype="float64", rng=0),
+    Embedding(7, 3, padding_idx=2, rng=0),
     Linear(3, 2, rng=0),
     Linear(3, 2, bias=False, dtype="float64", rng=0),
     SequenceModel("rnn", 3, 5, 2, num_layers=2, bidirectional=True, rng=0),
     SequenceModel("rnn-relu", 3, 5, 2, dtype="float64", rng=0),
+    SequenceModel("lstm", 3, 5, 7, vocabulary=7, dtype="float64", rng=0),
 ]
 
 
@@ -57,7 +76,7 @@ def test_there_and_back_again(module: Module) -> None:
     ):
         assert name == other
         assert a.requires_grad == b.requires_grad == c.requires_grad
-        assert b.version == c._version == 1
+        assert b.version == c._version == (2 if isinstance(module, Embedding) else 1)
         assert_array_equal(a, b)
         assert not np.shares_memory(a.data, b.data)
         assert not np.shares_memory(a.data, c.detach().numpy())
@@ -68,18 +87,21 @@ def test_there_and_back_again(module: Module) -> None:
 
 def test_to_numpy_of_what_it_cannot_convert() -> None:
     cases: list[tuple[Any, str]] = [
-        (torch.nn.Conv1d(1, 1, 1), "one of torch's Linear, RNN, SequenceModel, got torch.nn.modules.conv.Conv1d"),
+        (
+            torch.nn.Conv1d(1, 1, 1),
+            "one of torch's Dropout, .*, SequenceModel, got torch.nn.modules.conv.Conv1d",
+        ),
         (torch.nn.RNN(1, 1).half(), "all float32 or all float64, got torch.float16"),
     ]
     for module, message in cases:
         with pytest.raises(TypeError, match=message):
             to_numpy(module)
     with pytest.raises(
-        TypeError, match=r"one of numpy_rnn's Linear, RNN, SequenceModel.*your own with its torch_module"
+        TypeError, match=r"one of numpy_rnn's Dropout, .*, SequenceModel.*your own with its torch_module"
     ):
         twin(Module())
-    with pytest.raises(NotImplementedError, match="dropout"):
-        to_numpy(torch.nn.RNN(1, 1, 2, dropout=0.5))
+    with pytest.raises(TypeError, match="an Embedding without max_norm, scale_grad_by_freq and sparse"):
+        to_numpy(torch.nn.Embedding(3, 2, max_norm=1.0))
 
 
 def test_state_dict_is_a_copy() -> None:
@@ -226,13 +248,12 @@ CALLS: list[tuple[Any, type[Exception], str]] = [
     (lambda: RNN(3, 5, nonlinearity="sigmoid"), ValueError, "nonlinearity must be 'tanh' or 'relu', got 'sigmoid'"),
     (lambda: RNN(3, 5, 2, dropout=1.5), ValueError, r"dropout must be a number in \[0, 1\], got 1.5"),
     (lambda: RNN(3, 5, 2, dropout=True), TypeError, r"dropout must be a number in \[0, 1\], got True"),
-    (lambda: RNN(3, 5, 2, dropout=0.5), NotImplementedError, "dropout must be 0"),
     (lambda: RNN(3, 5, dtype="float16"), TypeError, "dtype must be float32 or float64, got 'float16'"),
     (lambda: RNN(3, 5, dtype=None), TypeError, "dtype must be float32 or float64, got None"),
     (lambda: RNN(3, 5, dtype="flaot"), TypeError, "dtype must be float32 or float64, got 'flaot'"),
     (lambda: Linear(0, 5), ValueError, "in_features must be at least 1, got 0"),
     (lambda: Linear(3, None), TypeError, "out_features must be an int, got NoneType"),
-    (lambda: SequenceModel("gru2", 1, 1, 1), ValueError, "cell must be one of rnn, rnn-relu, got 'gru2'"),
+    (lambda: SequenceModel("gru2", 1, 1, 1), ValueError, "cell must be one of rnn, rnn-relu, lstm, gru, got 'gru2'"),
     (lambda: RNN64(f64(6, 4, 2)), ValueError, r"input must be \(T, B, I\) with I = 3, got \(6, 4, 2\)"),
     (lambda: RNN64(f64(6, 2)), ValueError, r"input must be \(T, I\) with I = 3, got \(6, 2\)"),
     (lambda: BATCH(f64(4, 6, 2)), ValueError, r"input must be \(B, T, I\) with I = 3, got \(4, 6, 2\)"),
@@ -278,26 +299,3 @@ def test_bad_input_is_refused_by_message(call: Any, kind: type[Exception], messa
 def test_a_module_without_a_forward_says_so() -> None:
     with pytest.raises(NotImplementedError, match="Module has no forward"):
         Module()(1)
-
-
-def test_mse_loss_in_both_libraries() -> None:
-    rng = np.random.default_rng(0)
-
-    def call(reduction: str) -> Any:
-        def run(module: Any, a: Any, b: Any) -> list[Any]:
-            mse_loss = numpy_rnn.mse_loss if isinstance(a, Tensor) else torch.nn.functional.mse_loss
-            return [mse_loss(a, b, reduction=reduction)]
-
-        return run
-
-    for reduction in ("mean", "sum", "none"):
-        for grads in ((True, False), (False, True), (True, True)):
-            arrays = [rng.normal(size=(6, 4, 3)), rng.normal(size=(6, 4, 3))]
-            pairs = run_both(Linear(1, 1), arrays, grads, call(reduction), rng)
-            assert_all_parity(pairs, (reduction, grads))
-    with pytest.raises(ValueError, match=r"target must have the shape of input, \(3,\), got \(3, 1\)"):
-        numpy_rnn.mse_loss(f64(3), f64(3, 1))
-    with pytest.raises(TypeError, match="target must have the dtype of input, float64, got float32"):
-        numpy_rnn.mse_loss(f64(3), np.zeros(3, np.float32))
-    with pytest.raises(ValueError, match="reduction must be one of mean, sum, none, got 'avg'"):
-        numpy_rnn.mse_loss(f64(3), f64(3), reduction="avg")
