@@ -85,8 +85,8 @@ def build(c: Configuration) -> numpy_rnn.Module:
         rng=c.seed,
         **extra,
     )
-    # Weights for moderate z. With one unit and z = 5 the tensor's only entry is 1 - tanh²(z) = 2e-4, which keeps 1e-12 of
-    # itself in neither library: the slope is taken from the output, and 1 - h² cancels.
+    # Weights for moderate z. With one unit and z = 5 the tensor's only entry is 1 - tanh²(z) = 2e-4, which keeps 1e-12
+    # of itself in neither library: the slope is taken from the output, and 1 - h² cancels.
     rng, scale = np.random.default_rng(c.seed), 1 / np.sqrt(c.I + c.H)
     module.load_state_dict({name: scale * rng.normal(size=p.shape) for name, p in module.named_parameters()})
     for i, parameter in enumerate(module.parameters()):
