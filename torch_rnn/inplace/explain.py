@@ -12,15 +12,11 @@ import torch
 from torch import nn
 
 from numpy_rnn.tape import PAGE
-from torch_rnn.inplace.sides import IN_PLACE, SECOND_TIME
+from torch_rnn.inplace.sides import DETAILS, IN_PLACE, SECOND_TIME
 
 COLUMNS, LISTED = 100, 8  # of the text; so many candidates are printed at most
 MODIFIED = "one of the variables needed for gradient computation has been modified by an inplace operation"
 AGAIN = "Trying to backward through the graph a second time"
-DETAILS = re.compile(
-    r"modified by an inplace operation: \[(?P<kind>[\w.]+) \[(?P<shape>[\d, ]*)\]\]"
-    r"(?:, which is output \d+ of (?P<op>[\w:]+),)? is at version (?P<version>\d+); expected version (?P<expected>\d+)"
-)
 DTYPE = re.compile(r"(BFloat16|Half|Float|Double|Complex\w+|Byte|Char|Short|Int|Long|Bool)(?:Tensor|Type)$")
 VIEWS = re.compile("AsStrided|(Numpy)?T|Transpose|Permute|(Unsafe)?View|(Un)?[Ss]queeze|Expand|Select|Slice|Split")
 LAYERS = (nn.RNNBase, nn.RNNCellBase)
