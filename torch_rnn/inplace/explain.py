@@ -12,15 +12,11 @@ import torch
 from torch import nn
 
 from numpy_rnn.tape import PAGE
-from torch_rnn.inplace.sides import IN_PLACE, SECOND_TIME
+from torch_rnn.inplace.sides import DETAILS, IN_PLACE, SECOND_TIME
 
 COLUMNS, LISTED = 100, 8  # of the text; so many candidates are printed at most
 MODIFIED = "one of the variables needed for gradient computation has been modified by an inplace operation"
 AGAIN = "Trying to backward through the graph a second time"
-DETAILS = re.compile(
-    r"modified by an inplace operation: \[(?P<kind>[\w.]+) \[(?P<shape>[\d, ]*)\]\]"
-    r"(?:, which is output \d+ of (?P<op>[\w:]+),)? is at version (?P<version>\d+); expected version (?P<expected>\d+)"
-)
 DTYPE = re.compile(r"(BFloat16|Half|Float|Double|Complex\w+|Byte|Char|Short|Int|Long|Bool)(?:Tensor|Type)$")
 VIEWS = re.compile("AsStrided|(Numpy)?T|Transpose|Permute|(Unsafe)?View|(Un)?[Ss]queeze|Expand|Select|Slice|Split")
 LAYERS = (nn.RNNBase, nn.RNNCellBase)
@@ -29,13 +25,14 @@ ENTRY = "the shape of one entry along its first axis"
 
 SEE = f"Why, and what each cure does to the gradient: {PAGE}"
 NEITHER = f'This error is neither "{IN_PLACE}" nor "{SECOND_TIME}": it has another cause, which it names itself.'
+INSIDE = "What a forward makes itself cannot be compared."
 NO_DETAILS = "The message does not say which array, at which version: nothing can be compared with it."
 DECIDES = """What decides: let only one of them be written to at a time (the optimizer gets just that one); the error
 stays for each that this backward reads. It reads a weight only if what the weight multiplies needs a gradient: not the
 weight_ih of a first layer fed with data. `torch.autograd.set_detect_anomaly(True)` names the line of the forward."""
 CARRIED = """the state carried from one window to the next still leads back into windows that ran before the update.
 Usual cures: carry `state.detach()` (of an LSTM both h and c; the gradient then stops at the window's start), or run one
-backward over all windows before the one update (the gradient goes through all of them, whose graphs stay till then)."""
+backward over all windows before the one update (the gradient goes through all of them; all their graphs are kept)."""
 ADDED_UP = """a loss added up over windows, or an output used again, across an update; detaching the state does not help
 then. Cures: one backward for each window's own loss, and `loss.item()` for the printed sum (each gradient is that of
 its window), or one backward of the whole sum before the one update (the sum of them)."""
@@ -45,14 +42,14 @@ at the old values), compute it anew after the update (at the new ones), or `.det
 NO_CURE = """No cures: `retain_graph=True`, `clone()`, another name. A write that no version counts (`.data`,
 `fused=True`) raises nothing, and the gradients are wrong."""
 STATE = """Usual cause: the state was written to in place (`h[:, done] = 0`, `h.zero_()`, `h *= mask`) after a forward
-had used it. Usual cures: make a new one, `h = h * mask` (the masked rows get no gradient), or write into a copy, `h =
-h.detach().clone()`, before the next forward (the gradient stops there)."""
+had used it. Usual cures: make a new one, `h = h * mask` (the masked rows get no gradient), or write into a copy,
+`h = h.detach().clone()`, before the next forward (the gradient stops there)."""
 BUFFER = """Usual cause: a buffer, such as the running statistics of a BatchNorm, was set between a forward and its
 backward: by a reset, by load_state_dict, by DistributedDataParallel at the next forward. Usual cures: run the backward
 first, or DistributedDataParallel(..., broadcast_buffers=False); the gradient is then that of the forward's values."""
 ACTIVATION = """an array that the forward was given or made (an activation), written to in place after an operation kept
-it: look for `ReLU(inplace=True)`, `relu_()`, `x += ...`, `x[...] = ...`. Cure: make a new array (`inplace=False`, `x =
-x + ...`), which changes no gradient. `torch.autograd.set_detect_anomaly(True)` names the line of the forward."""
+it: look for `ReLU(inplace=True)`, `relu_()`, `x += ...`, `x[...] = ...`. Cure: make a new array (`inplace=False`,
+`x = x + ...`), which changes no gradient. `torch.autograd.set_detect_anomaly(True)` names the line of the forward."""
 LEFT_OUT = "Or it is a slice or another view of a parameter, or not of this module: nn.ModuleList([...]) takes several."
 AGAIN_WINDOWS = """Usual cause: the state carried from one window to the next leads back into a window whose backward
 has run; or a loss is added up over windows, with a backward in each. Usual cures: carry `state.detach()` (of an LSTM
@@ -189,9 +186,7 @@ def _held(module: nn.Module) -> Iterator[_Array]:
 def _read(found: re.Match[str]) -> _Message:
     kind, shape = found["kind"], tuple(int(n) for n in found["shape"].split(",") if n.strip())
     dtype = DTYPE.search(kind)
-    device = (
-        DTYPE.sub("", kind).removeprefix("torch").strip(".").lower() or "cpu"
-    )  # torch.cuda.FloatTensor, CPUHalfType
+    device = DTYPE.sub("", kind).removeprefix("torch").strip(".").lower() or "cpu"  # as in torch.cuda.FloatTensor
     op = re.sub(r"Backward\d*$", "", (found["op"] or "").rpartition(":")[2])
     return _Message(dtype[1] if dtype else kind, device, shape, op, int(found["version"]), int(found["expected"]))
 
@@ -291,7 +286,7 @@ def _listing(found: Sequence[Candidate], best: int, state_given: bool) -> Iterat
         yield from _items(found[:best])
         yield DECIDES
     elif best == 1:
-        yield f"Of {of} it alone fits: the message shows {found[0].reason}, its dtype and its present version."
+        yield f"Of {of} it alone fits: the message shows {found[0].reason}, its dtype and its present version. {INSIDE}"
     else:
         yield f"Of {of} " + ("nothing fits without a doubt. Perhaps:" if found else "none fits.")
     if best and found[best:]:
@@ -312,8 +307,9 @@ def _updated(arrays: list[_Array], recurrent: bool, expected: int) -> list[str]:
     if known and not any(isinstance(array.owner, LAYERS) for array in arrays):  # a head: the state leads past it
         causes.reverse()
     when = (
-        "If the optimizer raises a version once a step (SGD, Adam, Adadelta and most; AdamW, NAdam and ASGD raise it "
-        f"twice, fused=True not), the window that saved it ran after {expected - 1} update{'s'[: expected != 2]}."
+        "If it began at version 1 (load_state_dict adds one) and the optimizer raises the version once a step (SGD, "
+        "Adam, Adadelta and most; AdamW, NAdam and ASGD raise it twice, fused=True not at all), the window that saved "
+        f"it ran after {expected - 1} update{'s'[: expected != 2]}."
     )
     return [*([when] if known and expected else []), f"Usual cause: {causes[0]}", f"Another: {causes[1]}", NO_CURE]
 
@@ -323,5 +319,6 @@ def _text(*paragraphs: str) -> str:
     lines = []
     for paragraph in paragraphs:
         fill.subsequent_indent = "  " if paragraph.startswith("- ") else ""
-        lines += fill.wrap(" ".join(paragraph.split()))
-    return "\n".join(lines)
+        words = re.sub("`[^`]*`", lambda code: code[0].replace(" ", "\0"), " ".join(paragraph.split()))
+        lines += fill.wrap(words)  # code is not broken
+    return "\n".join(lines).replace("\0", " ")

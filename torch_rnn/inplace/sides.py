@@ -20,9 +20,9 @@ from torch_rnn.backend import TORCH
 from torch_rnn.twins import twin
 
 IN_PLACE, SECOND_TIME = "modified in place", "backward a second time"
-IN_PLACE_MESSAGE = re.compile(
-    r"modified by an inplace operation: \[(?P<kind>[\w.]+) \[(?P<shape>[\d, ]*)\]\].* is at version (?P<version>\d+); "
-    r"expected version (?P<expected>\d+)"
+DETAILS = re.compile(
+    r"modified by an inplace operation: \[(?P<kind>[\w.]+) \[(?P<shape>[\d, ]*)\]\]"
+    r"(?:, which is output \d+ of (?P<op>[\w:]+),)? is at version (?P<version>\d+); expected version (?P<expected>\d+)"
 )
 
 
@@ -171,7 +171,7 @@ class TorchSide(Side):
 
     def failure(self, error: RuntimeError) -> Failure:
         message = str(error)
-        if found := IN_PLACE_MESSAGE.search(message):
+        if found := DETAILS.search(message):
             shape = tuple(int(n) for n in found["shape"].split(",") if n.strip())
             return Failure(IN_PLACE, message, int(found["version"]), int(found["expected"]), shape)
         if "Trying to backward through the graph a second time" in message:

@@ -1,0 +1,26 @@
+"""What README.md promises."""
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_example_prints_what_stands_below_it() -> None:
+    found = re.search(r"```python\n(.*?)```\n\nIt prints\n\n```text\n(.*?)```", README, re.DOTALL)
+    assert found is not None
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(found[1], "README.md", "exec"), {})
+    assert printed.getvalue() == found[2]
+
+
+def test_continuous_integration_runs_the_test_command_word_for_word() -> None:
+    commands = re.findall(r"```sh\n(.*?)\n```", README)
+    assert len(commands) == 2
+    assert commands[0].endswith("rnn-parity curves")
+    assert commands[1].endswith("-m pytest")
+    assert commands[1] in (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
