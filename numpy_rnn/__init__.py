@@ -4,7 +4,7 @@ The equations are in ``numpy_rnn.cells``, one file a cell, and are derived in ``
 """
 
 from numpy_rnn import gradcheck
-from numpy_rnn.layouts import convert_weights
+from numpy_rnn.conventions import convert_weights
 from numpy_rnn.losses import (
     binary_cross_entropy_with_logits,
     cross_entropy,
@@ -14,7 +14,19 @@ from numpy_rnn.losses import (
     nll_loss,
     smooth_l1_loss,
 )
-from numpy_rnn.modules import GRU, LSTM, RNN, Linear, Module, SequenceModel
+from numpy_rnn.modules import (
+    GRU,
+    LSTM,
+    RNN,
+    Dropout,
+    Embedding,
+    GRUCell,
+    Linear,
+    LSTMCell,
+    Module,
+    RNNCell,
+    SequenceModel,
+)
 from numpy_rnn.optim import (
     ASGD,
     SGD,
@@ -31,6 +43,15 @@ from numpy_rnn.optim import (
     get_total_norm,
     lr_scheduler,
 )
+from numpy_rnn.packing import (
+    PackedSequence,
+    pack_padded_sequence,
+    pack_sequence,
+    pad_packed_sequence,
+    pad_sequence,
+    unpack_sequence,
+    unpad_sequence,
+)
 from numpy_rnn.tape import GraphFreedError, InPlaceModificationError, no_grad
 from numpy_rnn.tensor import Parameter, Tensor, backward
 from numpy_rnn.weights import DtypeChangeWarning, NonFiniteWeightsWarning, load_weights, save_weights
@@ -46,16 +67,22 @@ __all__ = [
     "Adam",
     "AdamW",
     "Adamax",
+    "Dropout",
     "DtypeChangeWarning",
+    "Embedding",
+    "GRUCell",
     "GraphFreedError",
     "InPlaceModificationError",
+    "LSTMCell",
     "Linear",
     "Module",
     "NAdam",
     "NonFiniteWeightsWarning",
+    "PackedSequence",
     "Parameter",
     "RAdam",
     "RMSprop",
+    "RNNCell",
     "SequenceModel",
     "Tensor",
     "backward",
@@ -73,6 +100,12 @@ __all__ = [
     "mse_loss",
     "nll_loss",
     "no_grad",
+    "pack_padded_sequence",
+    "pack_sequence",
+    "pad_packed_sequence",
+    "pad_sequence",
     "save_weights",
     "smooth_l1_loss",
+    "unpack_sequence",
+    "unpad_sequence",
 ]

@@ -1,4 +1,4 @@
-"""numpy_rnn stands on NumPy alone."""
+"""numpy_rnn stands on NumPy alone; the package safetensors is imported only when such a file is saved or loaded."""
 
 import ast
 import subprocess
@@ -10,6 +10,7 @@ import pytest
 import numpy_rnn
 
 ALLOWED = {"numpy", "numpy_rnn", *sys.stdlib_module_names}
+WHEN_USED = {"weights.py": {"safetensors"}}
 SOURCES = sorted(Path(numpy_rnn.__file__).parent.rglob("*.py"))
 
 
@@ -28,6 +29,17 @@ model = numpy_rnn.SequenceModel("rnn", 1, 2, 1, rng=0)
 output, _ = model(np.ones((3, 1, 1), np.float32))
 numpy_rnn.mse_loss(output, np.ones((3, 1, 1), np.float32)).backward()
 numpy_rnn.SGD(model.parameters()).step()
+import tempfile
+with tempfile.TemporaryDirectory() as directory:
+    numpy_rnn.save_weights(model.state_dict(), directory + "/model.npz")
+    model.load_state_dict(numpy_rnn.load_weights(directory + "/model.npz"))
+for use in (lambda: numpy_rnn.save_weights({{}}, "a.safetensors"), lambda: numpy_rnn.load_weights("a.safetensors")):
+    try:
+        use()
+    except ImportError as error:
+        assert "a.safetensors: .safetensors files need the package safetensors" in str(error), error
+    else:
+        raise AssertionError
 assert "torch" not in sys.modules
 try:
     import torch_rnn
@@ -40,7 +52,11 @@ except ImportError:
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.name)
 def test_no_source_file_names_another_package(source: Path) -> None:
-    for node in ast.walk(ast.parse(source.read_text())):
+    tree = ast.parse(source.read_text())
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    inside = {id(node) for function in functions for node in ast.walk(function)}
+    for node in ast.walk(tree):
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-        assert {name.partition(".")[0] for name in names} <= ALLOWED
+        allowed = ALLOWED | (WHEN_USED.get(source.name, set()) if id(node) in inside else set())
+        assert {name.partition(".")[0] for name in names} <= allowed

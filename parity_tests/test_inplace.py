@@ -51,10 +51,12 @@ def experiments(carry: str, losses: str, update: str) -> list[Experiment]:
         for k in rng.permutation(len(REST))[:3]:
             retain, learn_state, learn_input, (head, reads), (only, but), dtype = REST[k]
             window, num_layers, bidirectional = shape
+            cell = "lstm" if "only" in carry else ("rnn", "lstm", "gru")[k % 3]
             if bidirectional and head and reads == "h_n":
                 head = False
             chosen.append(
                 Experiment(
+                    cell=cell,
                     carry=carry,
                     losses=losses,
                     update=update,
@@ -131,6 +133,8 @@ def test_every_variant_of_the_story(name: str) -> None:
         **dict.fromkeys(
             ("two-steps", "two-layers", "learnt-state", "learnt-input", "running-loss"), (IN_PLACE, 1, 2, 1)
         ),
+        "lstm-h-only-two": (IN_PLACE, 1, 2, 1),
+        **dict.fromkeys(("lstm-detach", "lstm-h-only"), None),
         **dict.fromkeys(("all-but-weight-hh", "detach", "data", "no-step", "one-update", *SILENT), None),
     }.get(name, (IN_PLACE, 2, 3, 2))
     failure = r.torch.failure
@@ -231,20 +235,24 @@ def test_the_story_is_whole_and_readable() -> None:
             [("self._counter.value != self.version", "self._counter.value > self.version + 1")],
         ),
         (
-            "numpy_rnn.modules.recurrent",
-            "_Part.backward",
-            [('if "dh_0" in self.wanted or self.steps > 1 else', "if True else")],
+            "numpy_rnn.modules.window",
+            "Part.backward",
+            [('["weight_hh"].read() if more_steps else None', '["weight_hh"].read()')],
         ),
         (
-            "numpy_rnn.modules.recurrent",
-            "_Part.backward",
-            [('if "dh_0" in self.wanted or self.steps > 1 else', "if self.steps > 1 else")],
+            "numpy_rnn.modules.window",
+            "Part.backward",
+            [('if not more_steps and "dh_0" in wanted:', "if False:")],
         ),
-        ("numpy_rnn.modules.recurrent", "_Part.backward", [('if "dx" in self.wanted else', "if True else")]),
+        (
+            "numpy_rnn.modules.window",
+            "Part.backward",
+            [('["weight_ih"].read() if "dx" in wanted else None', '["weight_ih"].read()')],
+        ),
     ],
 )
 def test_a_wrong_rule_is_noticed(module: str, attribute: str, edits: list[tuple[str, str]]) -> None:
-    chosen = [e for carry in ("name", "clone") for e in experiments(carry, "window", "optimizer")]
+    chosen = [replace(e, cell="rnn") for c in ("name", "clone") for e in experiments(c, "window", "optimizer")]
 
     def found() -> int:
         count = 0
@@ -264,6 +272,7 @@ def test_bad_settings_by_message() -> None:
     cases: list[tuple[dict[str, Any], str]] = [
         ({"carry": "keep"}, "carry must be one of name, intermediate, .*, got 'keep'"),
         ({"update": "twice"}, "update must be one of optimizer, lr 0, .*, got 'twice'"),
+        ({"carry": "detach h only"}, "carry must be another for cell 'rnn', which has one state"),
         ({"dtype": "float16"}, "dtype must be one of float32, float64, got 'float16'"),
         ({"head": True, "loss_reads": "h_n", "bidirectional": True}, "loss_reads must be 'output' for a head over two"),
     ]

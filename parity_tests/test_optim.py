@@ -1,6 +1,9 @@
 """Optimizers and clipping against torch: 200 steps in float64, state dicts, errors."""
 
+import copy
+import inspect
 import itertools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,83 +12,276 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
 import numpy_rnn
-from numpy_rnn import SGD, Adadelta, Parameter, Tensor, clip_grad_norm_
+from numpy_rnn import SGD, Adadelta, Parameter, Tensor, clip_grad_norm_, clip_grad_value_, get_total_norm
+from numpy_rnn.optim import optimizer as optimizer_module
 from parity_tests.helpers import assert_parity
+from parity_tests.mutations import mutated
+from parity_tests.mutations.optim import MISTAKES
 
 SHAPES = [(3, 4), (4,), (2, 1, 5)]
 
+ON_OFF = (False, True)
+
+
+def product(name: str, keep: Callable[[dict[str, Any]], bool] = lambda _: True, **choices: Sequence[Any]) -> list[Any]:
+    """Every combination of the choices that ``keep`` keeps, and the defaults."""
+    combinations = (dict(zip(choices, values, strict=True)) for values in itertools.product(*choices.values()))
+    return [(name, {}), *((name, settings) for settings in combinations if keep(settings))]
+
+
+DECAYED = {"weight_decay": (0, 0.1), "maximize": ON_OFF}
+BETAS = [(0.9, 0.999), (0.3, 0.95), (0.0, 0.0)]
+
 SETTINGS: list[tuple[str, dict[str, Any]]] = [
-    ("SGD", {}),
-    *(
-        ("SGD", {"lr": 0.05, "momentum": m, "dampening": d, "weight_decay": w, "nesterov": n, "maximize": x})
-        for m, d, w, n, x in itertools.product((0, 0.9), (0, 0.3), (0, 0.1), (False, True), (False, True))
-        if not n or (m and not d)
+    *product(
+        "SGD",
+        lambda s: not s["nesterov"] or bool(s["momentum"] and not s["dampening"]),
+        lr=[0.05],
+        momentum=(0, 0.9),
+        dampening=(0, 0.3),
+        nesterov=ON_OFF,
+        **DECAYED,
     ),
-    ("Adadelta", {}),
-    *(
-        ("Adadelta", {"lr": lr, "rho": rho, "eps": eps, "weight_decay": w, "maximize": x})
-        for lr, rho, eps, w, x in itertools.product((0.5,), (0.5, 0.95), (1e-6, 1e-3), (0, 0.1), (False, True))
-    ),
+    *product("Adadelta", lr=[0.5], rho=(0.5, 0.95), eps=(1e-6, 1e-3), **DECAYED),
+    *product("Adagrad", lr=[0.05], lr_decay=(0, 0.1), initial_accumulator_value=(0, 0.5), eps=(1e-10, 1e-3), **DECAYED),
+    *product("RMSprop", alpha=(0.5, 0.9), eps=(1e-8, 1e-3), momentum=(0, 0.9), centered=ON_OFF, **DECAYED),
+    *product("Adam", betas=BETAS, eps=(1e-8, 1e-3), amsgrad=ON_OFF, decoupled_weight_decay=ON_OFF, **DECAYED),
+    *product("AdamW", lr=[0.05], betas=BETAS, eps=(1e-8, 1e-3), amsgrad=ON_OFF, **DECAYED),
+    *product("NAdam", betas=BETAS[:2], momentum_decay=(0, 0.004, 0.1), decoupled_weight_decay=ON_OFF, **DECAYED),
+    *product("RAdam", betas=[*BETAS[:2], (0.5, 0.99)], eps=(1e-8, 1e-3), decoupled_weight_decay=ON_OFF, **DECAYED),
+    *product("Adamax", betas=BETAS, eps=(1e-8, 1e-3), **DECAYED),
+    *product("ASGD", lr=[0.05], lambd=(0, 1e-4, 0.1), alpha=(0.75, 1), t0=(1e6, 0, 50), **DECAYED),
 ]
+OPTIMIZERS = sorted({name for name, _ in SETTINGS})
 
 
-def pair(name: str, settings: dict[str, Any], seed: int = 0) -> tuple[list[Parameter], list[Any], Any, Any]:
-    rng = np.random.default_rng(seed)
-    ours = [Parameter(rng.normal(size=shape)) for shape in SHAPES]
+def pair(name: str, settings: dict[str, Any], dtype: Any = np.float64) -> tuple[list[Parameter], list[Any], Any, Any]:
+    rng = np.random.default_rng(0)
+    ours = [Parameter(rng.normal(size=shape).astype(dtype)) for shape in SHAPES]
     theirs = [torch.nn.Parameter(torch.from_numpy(p.numpy().copy())) for p in ours]
-    return (
-        ours,
-        theirs,
-        getattr(numpy_rnn, name)(ours, **settings),
-        getattr(torch.optim, name)(theirs, **settings),
-    )
+    return ours, theirs, getattr(numpy_rnn, name)(ours, **settings), getattr(torch.optim, name)(theirs, **settings)
 
 
-def step(ours: list[Any], theirs: list[Any], optimizers: tuple[Any, Any], rng: np.random.Generator, k: int) -> None:
+def step(ours: list[Any], theirs: list[Any], optimizers: Sequence[Any], rng: np.random.Generator, k: int) -> None:
     """One step on gradients that are normal, large, tiny, zero or missing in turn."""
     for i, (a, b) in enumerate(zip(ours, theirs, strict=True)):
         scale = (1.0, 1e3, 1e-7, 0.0, None)[(k + i) % 5]
-        gradient = None if scale is None else scale * rng.normal(size=a.shape)
+        gradient = None if scale is None else (scale * rng.normal(size=a.shape)).astype(a.dtype)
         a.grad = None if gradient is None else Tensor(gradient.copy())
-        b.grad = None if gradient is None else torch.from_numpy(gradient.copy())
+        b.grad = None if gradient is None else torch.from_numpy(np.array(gradient))
     for optimizer in optimizers:
         optimizer.step()
 
 
-@pytest.mark.parametrize(("name", "settings"), SETTINGS)
-def test_two_hundred_steps(name: str, settings: dict[str, Any]) -> None:
-    ours, theirs, optimizer, torch_optimizer = pair(name, settings)
-    rng = np.random.default_rng(1)
-    for k in range(200):
-        step(ours, theirs, (optimizer, torch_optimizer), rng, k)
+def assert_equal_runs(ours: list[Any], theirs: list[Any], optimizer: Any, torch_optimizer: Any) -> None:
+    """The weights, every entry of every state, and the versions."""
     for i, (a, b) in enumerate(zip(ours, theirs, strict=True)):
         assert_parity(a, b, f"parameter {i}")
         assert a.version == b._version + 1  # ours starts at 1, a plain torch Parameter at 0
         state = {key: value for key, value in torch_optimizer.state[b].items() if value is not None}
         assert set(optimizer.state[a]) == set(state)
         for key, value in state.items():
-            assert_parity(np.float64(optimizer.state[a][key]), value.double(), key)
+            if value.ndim:
+                assert_parity(optimizer.state[a][key], value, f"{key} of parameter {i}")
+            else:
+                assert optimizer.state[a][key] == value.item(), key
 
 
-@pytest.mark.parametrize(("name", "settings"), [("SGD", {"lr": 0.1, "momentum": 0.9}), ("Adadelta", {})])
-def test_a_state_dict_goes_on_where_it_was(name: str, settings: dict[str, Any]) -> None:
-    ours, theirs, optimizer, torch_optimizer = pair(name, settings)
+def two_hundred_steps(name: str, settings: dict[str, Any]) -> None:
+    ours, theirs, *optimizers = pair(name, settings)
     rng = np.random.default_rng(1)
-    for k in range(5):
-        step(ours, theirs, (optimizer, torch_optimizer), rng, k)
-    saved = optimizer.state_dict()
-    fresh = [Parameter(p.numpy().copy()) for p in ours]
-    restored = getattr(numpy_rnn, name)(fresh)
+    for k in range(200):
+        step(ours, theirs, optimizers, rng, k)
+    assert_equal_runs(ours, theirs, *optimizers)
+
+
+@pytest.mark.parametrize(("name", "settings"), SETTINGS)
+def test_two_hundred_steps(name: str, settings: dict[str, Any]) -> None:
+    two_hundred_steps(name, settings)
+
+
+@pytest.mark.parametrize(("name", "settings", "mutation"), MISTAKES)
+def test_the_usual_mistakes_are_noticed(name: str, settings: dict[str, Any], mutation: Any) -> None:
+    two_hundred_steps(name, settings)
+    with mutated(*mutation), np.errstate(invalid="ignore"), pytest.raises(AssertionError):
+        two_hundred_steps(name, settings)
+
+
+@pytest.mark.parametrize("name", ["NAdam", "ASGD"])
+def test_numbers_of_a_state_are_float32_unless_the_default_is_float64(name: str, monkeypatch: Any) -> None:
+    monkeypatch.setattr(optimizer_module, "SCALAR", np.float64)
+    settings = {"t0": 50} if name == "ASGD" else {}
+    with pytest.raises(AssertionError):
+        two_hundred_steps(name, settings)
+    torch.set_default_dtype(torch.float64)
+    try:
+        two_hundred_steps(name, settings)
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_float32_stays_float32(name: str) -> None:
+    ours, theirs, *optimizers = pair(name, {}, dtype=np.float32)
+    rng = np.random.default_rng(1)
+    for k in range(50):
+        step(ours, theirs, optimizers, rng, k)
+    for i, (a, b) in enumerate(zip(ours, theirs, strict=True)):
+        assert_parity(a, b, f"parameter {i}", 1e-5)
+        for key, value in optimizers[1].state[b].items():
+            if value.ndim:
+                assert_parity(optimizers[0].state[a][key], value, key, 1e-5)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize("value", [0.0, 1e-7, 1e120, 1e160, np.inf, np.nan])
+def test_gradients_all_alike(name: str, value: float) -> None:
+    """Including those whose squares overflow; the momenta and the extra state are on where there are any."""
+    ours, theirs, *optimizers = pair(name, EXTRA.get(name, {}))
+    for _ in range(3):
+        for a, b in zip(ours, theirs, strict=True):
+            a.grad, b.grad = Tensor(np.full(a.shape, value)), torch.full(a.shape, value, dtype=torch.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            optimizers[0].step()
+        optimizers[1].step()
+    for i, (a, b) in enumerate(zip(ours, theirs, strict=True)):
+        assert_parity(a, b, f"parameter {i}")
+        for key, theirs_ in optimizers[1].state[b].items():
+            if theirs_.ndim:
+                assert_parity(optimizers[0].state[a][key], theirs_, key)
+
+
+EXTRA: dict[str, dict[str, Any]] = {
+    "SGD": {"momentum": 0.9, "nesterov": True},
+    "RMSprop": {"momentum": 0.9},
+    "Adam": {"amsgrad": True},
+    "AdamW": {"amsgrad": True},
+    "ASGD": {"t0": 2, "lambd": 0.1},
+}
+
+
+def as_torch(state_dict: dict[str, Any]) -> dict[str, Any]:
+    state = {
+        i: {key: torch.tensor(value) if key != "step" else value for key, value in entries.items()}
+        for i, entries in state_dict["state"].items()
+    }
+    return {**state_dict, "state": state}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_state_dict_goes_on_where_it_was(name: str) -> None:
+    """In ours, from ours to torch, and from torch to ours."""
+    settings = EXTRA.get(name, {}) | {"weight_decay": 0.1, "lr": 0.03}
+    ours, theirs, *optimizers = pair(name, settings)
+    rng = np.random.default_rng(1)
+    for k in range(7):
+        step(ours, theirs, optimizers, rng, k)
+    saved, torch_saved = (optimizer.state_dict() for optimizer in optimizers)
+    assert saved["state"].keys() == torch_saved["state"].keys()
+    assert all(saved["state"][i].keys() == torch_saved["state"][i].keys() for i in saved["state"])
+    before = copy.deepcopy(saved)
+
+    fresh, torch_fresh = copies(ours), copies(ours)
+    restored = getattr(numpy_rnn, name)([p for p, _ in fresh])
     restored.load_state_dict(saved)
-    for k in range(5, 10):
-        step(ours, theirs, (optimizer, torch_optimizer), np.random.default_rng(k), k)
-        step(fresh, theirs, (restored,), np.random.default_rng(k), k)
-    for a, b in zip(ours, fresh, strict=True):
+    from_torch = getattr(numpy_rnn, name)([p for p, _ in torch_fresh])
+    from_torch.load_state_dict(torch_saved)
+    in_torch = getattr(torch.optim, name)([p for _, p in fresh])
+    in_torch.load_state_dict(in_torch.state_dict() | as_torch(saved) | {"param_groups": torch_saved["param_groups"]})
+    if name == "NAdam":  # loading makes torch's mu_product float64, so that torch resumed is not torch uninterrupted
+        for _, p in fresh:
+            in_torch.state[p]["mu_product"] = in_torch.state[p]["mu_product"].float()
+    for k in range(7, 20):
+        step(ours, theirs, optimizers, np.random.default_rng(k), k)
+        step([p for p, _ in fresh], [p for _, p in fresh], (restored, in_torch), np.random.default_rng(k), k)
+        step([p for p, _ in torch_fresh], theirs, (from_torch,), np.random.default_rng(k), k)
+    for a, (b, c), (d, _) in zip(ours, fresh, torch_fresh, strict=True):
         assert_array_equal(a, b)
-    again = optimizer.state_dict()
-    assert not any(
-        np.array_equal(again["state"][i][key], saved["state"][i][key]) for i in (0,) for key in saved["state"][0]
-    )
+        assert_parity(a, c, "in torch")
+        assert_parity(a, d, "from torch")
+    np.testing.assert_equal(saved, before)  # what was saved did not go on with the run
+
+
+def copies(parameters: list[Parameter]) -> list[tuple[Parameter, Any]]:
+    arrays = [p.numpy() for p in parameters]
+    return [(Parameter(a.copy()), torch.nn.Parameter(torch.from_numpy(a.copy()))) for a in arrays]
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_groups_like_torch(name: str) -> None:
+    rng = np.random.default_rng(0)
+    (a, at), (b, bt), (c, ct) = copies([Parameter(rng.normal(size=3)) for _ in range(3)])
+    runs = []
+    for module, (x, y, z) in ((numpy_rnn, (a, b, c)), (torch.optim, (at, bt, ct))):
+        optimizer = getattr(module, name)([{"params": x, "lr": 0.3}, {"params": [y], "weight_decay": 0.2}], lr=0.1)
+        optimizer.add_param_group({"params": [z], "maximize": True})
+        runs.append(optimizer)
+    for k in range(10):
+        step([a, b, c], [at, bt, ct], runs, rng, k)
+    assert_equal_runs([a, b, c], [at, bt, ct], *runs)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_defaults_and_argument_order_are_torchs(name: str) -> None:
+    ours = inspect.signature(getattr(numpy_rnn, name)).parameters
+    theirs = inspect.signature(getattr(torch.optim, name)).parameters
+    names = [key for key in theirs if key in ours]
+    positional = [key for key in ours if ours[key].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+    assert set(theirs) - set(ours) == {"foreach", "capturable", "differentiable", "fused"} & set(theirs)
+    assert set(ours) <= set(theirs)
+    assert list(theirs)[: len(positional)] == positional
+    assert {key: ours[key].default for key in names} == {key: theirs[key].default for key in names}
+
+
+def test_a_parameter_of_no_dimensions() -> None:
+    for name in OPTIMIZERS:
+        p = Parameter(np.array(2.0))
+        memory, q = p.data, torch.nn.Parameter(torch.tensor(2.0, dtype=torch.float64))
+        optimizers = (
+            getattr(numpy_rnn, name)([p], **EXTRA.get(name, {})),
+            getattr(torch.optim, name)([q], **EXTRA.get(name, {})),
+        )
+        for k in range(10):
+            step([p], [q], optimizers, np.random.default_rng(k), k)
+        assert p.data is memory
+        assert_parity(p, q, name)
+        optimizers[0].load_state_dict(optimizers[0].state_dict())
+        optimizers[0].step()
+
+
+def test_a_closure_is_called_first_and_its_loss_returned() -> None:
+    parameter = Parameter(np.ones(1))
+
+    def closure() -> float:
+        parameter.grad = Tensor(np.ones(1))
+        return 3.5
+
+    assert SGD([parameter], lr=0.5).step(closure) == 3.5
+    assert parameter.item() == 0.5
+
+
+def test_zero_grad_can_keep_the_array() -> None:
+    a, b = Parameter(np.ones(1)), Parameter(np.ones(1))
+    a.grad = gradient = Tensor(np.ones(1))
+    SGD([a, b]).zero_grad(set_to_none=False)
+    assert a.grad is gradient
+    assert (gradient.item(), gradient.version) == (0, 1)
+    assert b.grad is None
+
+
+def test_centred_rmsprop_on_a_constant_gradient_loses_digits_as_torch_does() -> None:
+    """Under the root stands a difference of two numbers that become equal."""
+    ours, theirs, *optimizers = pair("RMSprop", {"centered": True, "alpha": 0.9})
+    for k in range(200):
+        for a, b in zip(ours, theirs, strict=True):
+            a.grad, b.grad = Tensor(np.full(a.shape, 0.7)), torch.full(a.shape, 0.7, dtype=torch.float64)
+        for optimizer in optimizers:
+            optimizer.step()
+        if k == 40:
+            assert_parity(ours[0], theirs[0], "after 40 steps", 1e-10)
+    state, torch_state = optimizers[0].state[ours[0]], optimizers[1].state[theirs[0]]
+    for key in ("square_avg", "grad_avg"):
+        assert_parity(state[key], torch_state[key], key)
 
 
 def test_parameter_groups_have_settings_of_their_own() -> None:
@@ -126,10 +322,7 @@ CLIPS = {
 }
 
 
-@pytest.mark.parametrize("case", CLIPS)
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_clipping(case: str, dtype: str) -> None:
-    gradients, max_norm = CLIPS[case]
+def with_gradients(gradients: list[Any], dtype: str) -> tuple[list[Tensor], list[Any]]:
     ours, theirs = [], []
     for gradient in gradients:
         array = np.zeros(1) if gradient is None else np.array(gradient, dtype)
@@ -137,20 +330,71 @@ def test_clipping(case: str, dtype: str) -> None:
         theirs.append(torch.from_numpy(np.zeros_like(array)))
         if gradient is not None:
             ours[-1].grad, theirs[-1].grad = Tensor(array.copy()), torch.from_numpy(array.copy())
-    with np.errstate(all="raise"):
-        norm = clip_grad_norm_(iter(ours), max_norm)
-    assert_allclose(norm, float(torch.nn.utils.clip_grad_norm_(theirs, max_norm)), rtol=1e-6)
+    return ours, theirs
+
+
+def assert_equal_gradients(ours: list[Tensor], theirs: list[Any], dtype: str) -> None:
     for a, b in zip(ours, theirs, strict=True):
-        if b.grad is not None:
+        assert (a.grad is None) == (b.grad is None)
+        if a.grad is not None:
             assert_allclose(a.grad, b.grad, rtol=1e-6 if dtype == "float32" else 1e-15)
-            assert (a.grad.dtype, a.grad.version) == (np.dtype(dtype), 1)
+            assert (a.grad.dtype, a.grad.version) == (np.dtype(dtype), b.grad._version)
+
+
+@pytest.mark.parametrize("case", CLIPS)
+@pytest.mark.parametrize("norm_type", [2, 1, 0.5, 3, 0, np.inf, "inf", -1, -np.inf])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_clipping(case: str, norm_type: Any, dtype: str) -> None:
+    gradients, max_norm = CLIPS[case]
+    ours, theirs = with_gradients(gradients, dtype)
+    with np.errstate(all="raise"):
+        before = get_total_norm((p.grad for p in ours if p.grad is not None), norm_type)
+        norm = clip_grad_norm_(iter(ours), max_norm, norm_type)
+    assert_allclose(norm, float(torch.nn.utils.clip_grad_norm_(theirs, max_norm, norm_type)), rtol=1e-6)
+    assert_allclose(before, norm, rtol=0)
+    assert_equal_gradients(ours, theirs, dtype)
+
+
+@pytest.mark.parametrize("norm_type", [2, 1, 0.5, 0, np.inf])
+def test_clipping_of_several_shapes(norm_type: float) -> None:
+    rng = np.random.default_rng(0)
+    gradients = [rng.normal(size=shape) for shape in [(), (3, 4), (2, 1, 5), (1, 1)]]
+    gradients[1][0, 0] = 0
+    ours, theirs = with_gradients(gradients, "float64")
+    clip_grad_norm_(ours, 0.7, norm_type)
+    torch.nn.utils.clip_grad_norm_(theirs, 0.7, norm_type)
+    assert_equal_gradients(ours, theirs, "float64")
+
+
+def test_the_norm_of_one_tensor_and_of_none() -> None:
+    assert get_total_norm(Tensor(np.array([[3.0], [4.0]]))) == 5
+    assert get_total_norm([]) == float(torch.nn.utils.get_total_norm([])) == 0
+    assert get_total_norm([Tensor(np.zeros((0, 3))), Tensor(np.array([-2.0]))], np.inf) == 2
+
+
+@pytest.mark.parametrize("clip_value", [1.0, 0.5, 0, 100, np.inf])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_clipping_by_value(clip_value: float, dtype: str) -> None:
+    ours, theirs = with_gradients([[3.0, -4.0, 0.5, -0.5, 0.0, np.nan, np.inf, -np.inf], None, [[1e-7, -2.0]]], dtype)
+    clip_grad_value_(iter(ours), clip_value)
+    torch.nn.utils.clip_grad_value_(theirs, clip_value)
+    assert_equal_gradients(ours, theirs, dtype)
+
+
+def test_clipping_by_value_without_a_gradient_does_nothing() -> None:
+    clip_grad_value_(Parameter(np.ones(1)), 1.0)
+    with pytest.raises(RuntimeError, match="nested_tensorlist"):  # torch's own answer
+        torch.nn.utils.clip_grad_value_(torch.nn.Parameter(torch.ones(1)), 1.0)
 
 
 def test_clipping_refuses_what_is_not_finite_and_changes_nothing() -> None:
     p = Parameter(np.ones(2))
     p.grad = Tensor(np.array([np.nan, 1.0]))
-    with pytest.raises(RuntimeError, match="total norm of the gradients is nan"):
-        clip_grad_norm_([p], 1.0, error_if_nonfinite=True)
+    for norm_type in (2, 1, 0.5, np.inf):
+        with pytest.raises(RuntimeError, match="total norm of the gradients is nan"):
+            clip_grad_norm_([p], 1.0, norm_type, error_if_nonfinite=True)
+    with pytest.raises(RuntimeError, match="total norm of the gradients is inf"):
+        get_total_norm([Tensor(np.array([-np.inf]))], error_if_nonfinite=True)
     assert p.grad.version == 0
     assert p.grad.numpy()[1] == 1
 
@@ -176,6 +420,29 @@ CALLS: list[tuple[Any, type[Exception], str]] = [
     (lambda: Adadelta([p()], lr=-1), ValueError, "lr must be at least 0"),
     (lambda: Adadelta([p()], rho=2), ValueError, r"rho must be in \[0, 1\], got 2"),
     (lambda: Adadelta([p()], eps=-1), ValueError, "eps must be at least 0, got -1"),
+    *(
+        (lambda name=name, setting=setting: getattr(numpy_rnn, name)([p()], **{setting: -1}), ValueError, message)
+        for name in OPTIMIZERS
+        for setting, message in [
+            ("lr", "lr must be at least 0, got -1"),
+            ("weight_decay", "weight_decay must be at least 0, got -1"),
+            ("eps", "eps must be at least 0, got -1"),
+            ("lr_decay", "lr_decay must be at least 0, got -1"),
+            ("initial_accumulator_value", "initial_accumulator_value must be at least 0, got -1"),
+            ("momentum", "momentum must be at least 0, got -1"),
+            ("momentum_decay", "momentum_decay must be at least 0, got -1"),
+        ]
+        if setting in inspect.signature(getattr(numpy_rnn, name)).parameters
+    ),
+    *(
+        (lambda name=name, betas=betas: getattr(numpy_rnn, name)([p()], betas=betas), ValueError, message)
+        for name in ("Adam", "AdamW", "NAdam", "RAdam", "Adamax")
+        for betas, message in [
+            ((1, 0.9), r"betas\[0\] must be in \[0, 1\), got 1"),
+            ((0.9, -0.1), r"betas\[1\] must be in \[0, 1\), got -0.1"),
+        ]
+    ),
+    (lambda: numpy_rnn.RMSprop([p()], alpha=1.5), ValueError, r"alpha must be in \[0, 1\], got 1.5"),
     (lambda: SGD([]), ValueError, "params must hold at least one Tensor, got none"),
     (lambda: SGD(p()), TypeError, "params must be an iterable of Tensors or dicts, got one Tensor"),
     (lambda: SGD([np.ones(2)]), TypeError, "params must hold Tensors, got ndarray"),
@@ -186,6 +453,16 @@ CALLS: list[tuple[Any, type[Exception], str]] = [
     (lambda: with_gradient(np.ones(2, np.float32)).step(), ValueError, r"got \(2,\) float32"),
     (lambda: clip_grad_norm_([p()], -1.0), ValueError, "max_norm must be at least 0, got -1.0"),
     (lambda: clip_grad_norm_([p()], np.nan), ValueError, "max_norm must be at least 0, got nan"),
+    (lambda: clip_grad_norm_([p()], 1.0, np.nan), ValueError, "norm_type must be a number or inf, got nan"),
+    (lambda: clip_grad_value_([p()], -1.0), ValueError, "clip_value must be at least 0, got -1.0"),
+    (lambda: clip_grad_value_([p()], np.nan), ValueError, "clip_value must be at least 0, got nan"),
+    (
+        lambda: numpy_rnn.Adam([p()]).load_state_dict(
+            {**numpy_rnn.Adam([p()]).state_dict(), "state": {0: {"step": 1}}}
+        ),
+        ValueError,
+        "state of parameter 0 must have exp_avg, exp_avg_sq",
+    ),
     (
         lambda: SGD([p()]).load_state_dict(SGD([p(), p()]).state_dict()),
         ValueError,

@@ -367,8 +367,8 @@ def test_a_backward_frees_the_memory_of_its_window_and_a_detached_state_holds_no
     rnn, x = one_window(num_layers=2, bidirectional=True)
     forward = rnn_cell.forward
 
-    def watched(*arguments: Any) -> Any:
-        result = forward(*arguments)
+    def watched(*arguments: Any, **options: Any) -> Any:
+        result = forward(*arguments, **options)
         kept.append(weakref.ref(result[0]))
         return result
 

@@ -1,20 +1,10 @@
-"""Files that appear whole or not at all."""
+"""Results as JSON."""
 
 import json
-import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-
-def write_aside(path: Path, write: Callable[[Path], None]) -> None:
-    """Let ``write`` make the file under another name and rename it, so that nobody reads half of it."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        write(aside)
-        os.replace(aside, path)
-    finally:
-        aside.unlink(missing_ok=True)
+from numpy_rnn.files import write_aside
 
 
 def write_json(path: Path, content: Any) -> None:

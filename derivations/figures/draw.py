@@ -158,12 +158,219 @@ def versions(detached: bool) -> Sketch:
     return s
 
 
+def lstm() -> Sketch:
+    """One LSTM step without projection: values in one colour, and beside each arrow the gradient that comes back."""
+    s = Sketch(12.6, 6.7)
+
+    def node(x: float, y: float, text: str) -> None:
+        s.axes.add_patch(matplotlib.patches.Circle((x, y), 0.22, facecolor="#ffffff", edgecolor=INK, linewidth=1))
+        s.text(x, y, text, INK, 13)
+
+    def both(start: tuple[float, float], end: tuple[float, float]) -> None:
+        """The value's arrow, and beside it the gradient's, the other way round."""
+        along = end[0] - start[0], end[1] - start[1]
+        length = (along[0] ** 2 + along[1] ** 2) ** 0.5
+        dx, dy = -0.09 * along[1] / length, 0.09 * along[0] / length
+        s.arrow((start[0] + dx, start[1] + dy), (end[0] + dx, end[1] + dy), FORWARD)
+        s.arrow((end[0] - dx, end[1] - dy), (start[0] - dx, start[1] - dy), BACK)
+
+    s.box(0.9, 5.3, "$c_{t-1}$", w=0.8)
+    s.box(10.9, 5.3, "$c_t$", w=0.8)
+    s.box(0.9, 1.3, "$h_{t-1}$", w=0.8)
+    s.box(10.9, 2.7, "$h_t$", w=0.8)
+    s.box(5.6, 0.4, "$x_t$", w=0.8, h=0.4)
+    s.box(5.6, 1.3, "$z_t = W_{ih} x_t + b_{ih} + W_{hh} h_{t-1} + b_{hh}$", w=6.6)
+    gates = {"f": (3.0, "f_t", r"\sigma"), "i": (4.5, "i_t", r"\sigma")}
+    gates |= {"g": (6.5, r"\tilde c_t", r"\tanh"), "o": (8.2, "o_t", r"\sigma")}
+    for gate, (x, name, bend) in gates.items():
+        s.box(x, 2.7, f"${name}$", w=0.7)
+        both((x, 1.6), (x, 2.4))
+        s.text(x - 0.36, 2.02, f"${bend}$", FORWARD, 11)
+        s.text(x + 0.36, 2.02, rf"$\delta_t^{gate}$", BACK, 13)
+    for x, y, sign in [(3.0, 5.3, r"$\odot$"), (5.5, 5.3, "$+$"), (5.5, 3.9, r"$\odot$"), (9.3, 2.7, r"$\odot$")]:
+        node(x, y, sign)
+    s.box(9.3, 4.0, r"$\tanh$", w=0.8)
+    both((1.35, 5.3), (2.75, 5.3))
+    both((3.25, 5.3), (5.25, 5.3))
+    both((5.75, 5.3), (10.45, 5.3))
+    both((3.0, 3.0), (3.0, 5.05))
+    both((5.5, 4.15), (5.5, 5.05))
+    both((4.55, 3.02), (5.34, 3.74))
+    both((6.45, 3.02), (5.66, 3.74))
+    s.arrow((9.39, 5.39), (9.39, 4.3), FORWARD)
+    s.arrow((9.21, 4.3), (9.21, 5.21), BACK)
+    both((9.3, 3.7), (9.3, 2.95))
+    both((8.58, 2.7), (9.05, 2.7))
+    both((9.55, 2.7), (10.45, 2.7))
+    both((1.35, 1.3), (2.25, 1.3))
+    both((5.6, 0.64), (5.6, 1.02))
+    s.arrow((12.3, 5.3), (11.36, 5.3), BACK)
+    s.arrow((12.3, 2.7), (11.36, 2.7), BACK)
+    s.arrow((10.9, 1.6), (10.9, 2.4), BACK)
+    s.text(11.85, 5.58, "$q_t^c$", BACK, 13)
+    s.text(11.85, 2.98, "$q_t^h$", BACK, 13)
+    s.text(10.9, 1.35, "$g_t$ from the loss", BACK, 12)
+    s.text(7.4, 4.98, "$dL/dc_t$: the sum of both branches", BACK, 11)
+    s.text(1.95, 4.9, r"$q_{t-1}^c = f_t \odot dL/dc_t$", BACK, 12)
+    s.text(1.35, 0.82, r"$q_{t-1}^h = W_{hh}^\top \delta_t$", BACK, 12)
+    s.text(7.0, 0.72, r"$dL/dx_t = W_{ih}^\top \delta_t$", BACK, 12)
+    s.text(0.5, 6.3, "forward", FORWARD, 12, ha="left")
+    s.text(1.6, 6.3, "backward", BACK, 12, ha="left")
+    s.text(4.6, 6.3, r"$c_t = f_t \odot c_{t-1} + i_t \odot \tilde c_t$", FORWARD, 13)
+    s.text(8.2, 6.3, r"$h_t = o_t \odot \tanh(c_t)$", FORWARD, 13)
+    return s
+
+
+def gru() -> Sketch:
+    """One step of a GRU: the four readers of the state before, and what each sends back to it."""
+    s = Sketch(11.6, 6.1)
+    s.box(0.75, 3.1, "$h_{t-1}$", w=0.8, h=4.6)
+    s.box(9.75, 3.1, "$h_t$", w=0.8, h=4.6)
+    s.box(3.6, 4.05, "$z_t$")
+    s.box(3.6, 2.7, "$r_t$")
+    s.box(3.6, 1.35, "$s_t$")
+    s.box(6.6, 2.05, "$n_t$")
+
+    def both(left: tuple[float, float], right: tuple[float, float]) -> None:
+        """Forward from left to right and, below it, back."""
+        s.arrow((left[0], left[1] + 0.09), (right[0], right[1] + 0.09), FORWARD)
+        s.arrow((right[0], right[1] - 0.09), (left[0], left[1] - 0.09), BACK)
+
+    both((1.2, 5.15), (9.3, 5.15))
+    s.text(5.2, 4.83, r"$z_t \odot dL/dh_t$", BACK, 11)
+    for y, gate, back in [
+        (4.05, "hz", r"\delta_{z,t}"),
+        (2.7, "hr", r"\delta_{r,t}"),
+        (1.35, "hn", r"(r_t \odot \delta_{n,t})"),
+    ]:
+        both((1.2, y), (3.1, y))
+        s.text(2.15, y + 0.27, f"$W_{{{gate}}}$", FORWARD, 11)
+        s.text(2.15, y - 0.32, rf"$W_{{{gate}}}^\top {back}$", BACK, 11)
+    for x, y, gate in [(3.6, 4.05, "iz"), (3.6, 2.7, "ir"), (6.6, 2.05, "in")]:
+        s.text(x, y + 0.8, "$x_t$", FORWARD, 12)
+        s.arrow((x - 0.09, y + 0.66), (x - 0.09, y + 0.32), FORWARD)
+        s.arrow((x + 0.09, y + 0.32), (x + 0.09, y + 0.66), BACK)
+        s.text(x + 0.62, y + 0.53, rf"$W_{{{gate}}}^\top \delta_{{{gate[1]},t}}$", BACK, 10)
+    both((4.1, 4.05), (9.3, 4.05))
+    s.text(6.9, 3.72, r"$(h_{t-1} - n_t) \odot dL/dh_t$", BACK, 11)
+    both((4.1, 2.65), (6.1, 2.2))
+    s.text(5.3, 2.72, r"$s_t \odot \delta_{n,t}$", BACK, 11)
+    both((4.1, 1.4), (6.1, 1.95))
+    s.text(5.3, 1.3, r"$r_t \odot \delta_{n,t}$", BACK, 11)
+    both((7.1, 2.05), (9.3, 2.05))
+    s.text(8.2, 1.73, r"$(1 - z_t) \odot dL/dh_t$", BACK, 11)
+    s.arrow((10.2, 3.3), (11.2, 3.3), FORWARD)
+    s.arrow((11.2, 3.1), (10.2, 3.1), BACK)
+    s.text(10.85, 2.82, "$g_t + q_t$", BACK, 12)
+    s.text(0.35, 0.35, "forward", FORWARD, 12, ha="left")
+    s.text(1.45, 0.35, "backward", BACK, 12, ha="left")
+    s.text(6.4, 0.35, r"$h_t = n_t + z_t \odot (h_{t-1} - n_t)$", FORWARD, 13)
+    s.text(5.2, 5.75, r"$q_{t-1}$ is the sum of what reaches $h_{t-1}$ along four paths", BACK, 13)
+    return s
+
+
+def layers() -> Sketch:
+    """Two layers in two directions over three steps, with the way of the gradient."""
+    s = Sketch(11.6, 7.0)
+    right, left = ([rf"\over{way}arrow{{h}}_{t}" for t in range(4)] for way in ("right", "left"))
+    for k, y in ((1, 1.55), (2, 4.55)):
+        s.text(0.15, y + 0.42, f"layer {k}", INK, 12, ha="left")
+        for t in (1, 2, 3):
+            x = 0.3 + 2.9 * t
+            s.box(x - 0.5, y, f"${right[t]}$", w=0.7)
+            s.box(x + 0.5, y + 0.85, f"${left[t]}$", w=0.7)
+            bottom, top = y - 0.7, y + 1.42
+            s.arrow((x - 0.5, bottom), (x - 0.5, y - 0.3), FORWARD)
+            s.arrow((x + 0.5, bottom), (x + 0.5, y + 0.54), FORWARD)
+            s.arrow((x + 0.68, y + 0.54), (x + 0.68, bottom), BACK)
+            s.arrow((x - 0.32, y - 0.3), (x - 0.32, bottom), BACK)
+            s.arrow((x - 0.5, y + 0.3), (x - 0.5, top), FORWARD)
+            s.arrow((x - 0.32, top), (x - 0.32, y + 0.3), BACK)
+            s.arrow((x + 0.5, y + 1.16), (x + 0.5, top), FORWARD)
+            s.arrow((x + 0.68, top), (x + 0.68, y + 1.16), BACK)
+            s.arrow((x - 2.9 + (1.05 if t == 1 else -0.12), y), (x - 0.88, y), FORWARD)
+            s.arrow((x + (1.6 if t == 3 else 2.98), y + 0.85), (x + 0.9, y + 0.85), FORWARD)
+        s.text(1.2, y, f"${right[0]}$", INK, 12)
+        s.text(10.85, y + 0.85, f"${left[0]}$", INK, 12)
+        s.text(10.55, y, f"its final state: ${right[3]}$", INK, 10)
+        s.text(1.35, y + 1.2, f"its final state: ${left[1]}$", INK, 10)
+    for t in (1, 2, 3):
+        x = 0.3 + 2.9 * t
+        s.box(x, 0.5, f"$x_{t}$", w=1.6, h=0.42)
+        s.box(
+            x,
+            3.4,
+            rf"$m_{t} \odot ( {right[t]}, {left[t]} )$",
+            w=2.0,
+            h=0.5,
+            colour="#f6e3e0",
+        )
+        s.box(x, 6.3, f"$( {right[t]}, {left[t]} )$", w=2.0, h=0.5, colour="#f1e9da")
+    s.text(0.15, 6.3, "output", INK, 12, ha="left")
+    s.text(0.15, 3.4, "dropout mask", CUT, 11, ha="left")
+    s.text(0.15, 0.5, "input", INK, 12, ha="left")
+    s.text(10.55, 6.42, "forward", FORWARD, 12, ha="left")
+    s.text(10.55, 6.12, "backward", BACK, 12, ha="left")
+    return s
+
+
+def lengths() -> Sketch:
+    """Three sequences of 1, 4 and 2 steps: as given, longest first, and as packed rows."""
+    s = Sketch(11.6, 5.0)
+    names, size, colours = "abc", {"a": 1, "b": 4, "c": 2}, {"a": "#d9ead3", "b": "#e6eef6", "c": "#f6e3e0"}
+
+    def grid(x_0: float, order: str, title: str) -> None:
+        s.text(x_0 + 1.05, 4.55, title, INK, 12)
+        for t in (1, 2, 3, 4):
+            s.text(x_0 + 0.7 * (t - 1), 4.05, f"t = {t}", INK, 10)
+        for row, name in enumerate(order):
+            y = 3.5 - 0.75 * row
+            for t in (1, 2, 3, 4):
+                x = x_0 + 0.7 * (t - 1)
+                if t <= size[name]:
+                    s.box(x, y, f"${name}_{t}$", w=0.46, h=0.4, colour=colours[name])
+                else:
+                    s.text(x, y, "0", "#9aa5b1", 11)
+
+    grid(0.6, names, "padded, as given")
+    s.arrow((3.3, 2.75), (4.0, 2.75), INK)
+    s.text(3.65, 3.0, "sort", INK, 11)
+    grid(4.6, "bca", "longest first")
+    s.text(3.6, 1.4, "batch sizes", INK, 11)
+    for t, B in enumerate((3, 2, 1, 1)):
+        s.text(4.6 + 0.7 * t, 1.4, f"{B}", INK, 12)
+    s.arrow((7.3, 2.75), (8.0, 2.75), INK)
+    s.text(7.65, 3.0, "pack", INK, 11)
+    s.text(9.2, 4.75, "rows", INK, 12)
+    rows = ["b1", "c1", "a1", "b2", "c2", "b3", "b4"]
+    for n, row in enumerate(rows):
+        y = 4.4 - 0.52 * n - 0.14 * (int(row[1]) - 1)
+        s.box(8.7, y, f"${row[0]}_{row[1]}$", w=0.46, h=0.34, colour=colours[row[0]])
+        if int(row[1]) == size[row[0]]:
+            s.text(9.1, y, f"{row[0]} ends here: final state,", FORWARD, 10, ha="left")
+            s.text(9.1, y - 0.2, "start of its gradient", BACK, 10, ha="left")
+    s.text(0.25, 0.75, "forward direction: each row from its step 1 to its own end", FORWARD, 12, ha="left")
+    s.text(
+        0.25,
+        0.35,
+        "reverse direction: each row from its own end to its step 1, never through the zeros",
+        FORWARD,
+        12,
+        ha="left",
+    )
+    return s
+
+
 FIGURES = {
     "01-forward": forward,
     "02-bptt": bptt,
     "03-truncated-bptt": truncated,
     "04-carried": lambda: versions(detached=False),
     "04-detached": lambda: versions(detached=True),
+    "05-layers-directions": layers,
+    "05-lengths": lengths,
+    "06-lstm": lstm,
+    "07-gru": gru,
 }
 
 if __name__ == "__main__":

@@ -1,12 +1,10 @@
 """The GRU over one window, one layer, one direction: pure functions of arrays.
 
-The equations are derived in derivations/07-gru.md; a number such as ``(7.7)`` at the end of a line is the equation
+The equations are derived in derivations/07-gru.md; a number such as ``(7.24)`` at the end of a line is the equation
 which that line computes. The gates stand in PyTorch's order r, z, n: reset, update, candidate. As in PyTorch and cuDNN
 the reset gate is applied after the product W_hn h + b_hn, so n's two biases stay apart.
 
-T time steps, B batch, N = T*B rows of a window, I input size, H hidden size. Sequences of different lengths come as
-packed rows (N, ...) with their ``Steps``; B then shrinks as sequences end. Any real dtype, and complex128 for the
-complex-step check. Nothing given is ever written to.
+The letters, dtypes and packed rows are those of ``cells/rnn.py``. Nothing given is ever written to.
 """
 
 from collections.abc import Collection
@@ -18,7 +16,7 @@ from numpy_rnn.cells.sigmoid import sigmoid
 from numpy_rnn.cells.steps import Steps, steps_of
 from numpy_rnn.typing import Array, MaybeArray
 
-H_0_FOR_DW_HH_ALONE = False  # the update gate's gradient needs it too
+H_0_FOR_DW_HH_ALONE = False  # the update gate's gradient needs it too (7.28)
 
 
 class Saved(NamedTuple):
@@ -67,22 +65,22 @@ def forward(
     """
     steps = steps_of(x) if steps is None else steps
     H = h_0.shape[1]
-    gates = x.reshape(steps.N, x.shape[-1]) @ w_ih.T  # (N, 3H)
+    gates = x.reshape(steps.N, x.shape[-1]) @ w_ih.T  # (N, 3H) (7.16)
     if b_ih is not None:
-        gates += b_ih  # (N, 3H)
+        gates += b_ih  # (N, 3H) (7.16)
     s, h = np.empty((steps.N, H), gates.dtype), np.empty((steps.N, H), gates.dtype)
     w_hh_t = np.ascontiguousarray(w_hh.T)  # (H, 3H) rows of a product run faster; gone when this call returns
     h_previous = h_0
     for t, B, _ in steps.each:  # t: the rows of one step
         r, z, n = (gates[t, k * H : (k + 1) * H] for k in range(3))  # each is written over what goes into it
-        a = h_previous[:B] @ w_hh_t  # (B, 3H)
+        a = h_previous[:B] @ w_hh_t  # (B, 3H) (7.17)
         if b_hh is not None:
-            a += b_hh  # (B, 3H)
-        r[...] = sigmoid(r + a[:, :H])  # (B, H)
-        z[...] = sigmoid(z + a[:, H : 2 * H])  # (B, H)
-        s[t] = a[:, 2 * H :]  # (B, H)
-        n[...] = np.tanh(n + r * s[t])  # (B, H)
-        h[t] = n + z * (h_previous[:B] - n)  # (B, H)
+            a += b_hh  # (B, 3H) (7.17)
+        r[...] = sigmoid(r + a[:, :H])  # (B, H) (7.18)
+        z[...] = sigmoid(z + a[:, H : 2 * H])  # (B, H) (7.18)
+        s[t] = a[:, 2 * H :]  # (B, H) (7.18)
+        n[...] = np.tanh(n + r * s[t])  # (B, H) (7.18)
+        h[t] = n + z * (h_previous[:B] - n)  # (B, H) (7.19)
         h_previous = h[t]
     h_n, h = h[steps.last], h.reshape(*x.shape[:-1], H)
     return h, h_n, Saved(x, h_0, gates, s, h)
@@ -118,34 +116,34 @@ def backward(
     dh = None if dh is None else dh.reshape(N, H)
     da = np.empty_like(gates)  # (N, 3H) by what comes from h: b_hh + W_hh h
     dn_input = np.empty_like(s)  # (N, H) by what comes from x into n: the only part that differs
-    dh_waiting = np.zeros((steps.B, H), h.dtype) if dh_n is None else dh_n.astype(h.dtype)  # (B, H)
+    dh_waiting = np.zeros((steps.B, H), h.dtype) if dh_n is None else dh_n.astype(h.dtype)  # (B, H) (7.20)
     for t, B, before in reversed(steps.each):  # t: the rows of one step
         dh_t = dh_waiting[:B]  # (B, H) a sequence that has ended waits where it ended
         r, z, n = (gates[t, k * H : (k + 1) * H] for k in range(3))
         h_previous = h_0 if before is None else h[before]
         if dh is not None:
-            dh_t += dh[t]  # (B, H)
-        dn_input[t] = dh_t * (1 - z) * (1 - n * n)  # (B, H)
-        da[t, 0 * H : 1 * H] = dn_input[t] * s[t] * r * (1 - r)  # (B, H)
-        da[t, 1 * H : 2 * H] = dh_t * (h_previous - n) * z * (1 - z)  # (B, H)
-        da[t, 2 * H : 3 * H] = dn_input[t] * r  # (B, H)
-        dh_t *= z  # (B, H)
+            dh_t += dh[t]  # (B, H) (7.21)
+        dn_input[t] = dh_t * (1 - z) * (1 - n * n)  # (B, H) (7.22)
+        da[t, 0 * H : 1 * H] = dn_input[t] * s[t] * r * (1 - r)  # (B, H) (7.22)
+        da[t, 1 * H : 2 * H] = dh_t * (h_previous - n) * z * (1 - z)  # (B, H) (7.22)
+        da[t, 2 * H : 3 * H] = dn_input[t] * r  # (B, H) (7.23)
+        dh_t *= z  # (B, H) (7.24)
         if before is not None or "dh_0" in wanted:
-            dh_t += da[t] @ w_hh  # (B, H)
+            dh_t += da[t] @ w_hh  # (B, H) (7.24)
     dh_0 = dh_waiting if "dh_0" in wanted else None
 
     first, later = steps.rows[0], slice(steps.B, N)
     dx = dw_ih = dw_hh = db_ih = db_hh = None
     if "dw_hh" in wanted:
-        dw_hh = da[first].T @ h_0 + da[later].T @ h[steps.before]  # (3H, H)
+        dw_hh = da[first].T @ h_0 + da[later].T @ h[steps.before]  # (3H, H) (7.25)
     if "db_hh" in wanted:
-        db_hh = da.sum(axis=0)  # (3H,)
+        db_hh = da.sum(axis=0)  # (3H,) (7.25)
     dz = da
-    dz[:, 2 * H :] = dn_input  # (N, 3H) by what comes from x: b_ih + W_ih x
+    dz[:, 2 * H :] = dn_input  # (N, 3H) by what comes from x: b_ih + W_ih x (7.26)
     if "dx" in wanted:
-        dx = (dz @ w_ih).reshape(*saved.h.shape[:-1], w_ih.shape[1])  # (N, I)
+        dx = (dz @ w_ih).reshape(*saved.h.shape[:-1], w_ih.shape[1])  # (N, I) (7.27)
     if "dw_ih" in wanted:
-        dw_ih = dz.T @ x.reshape(N, x.shape[-1])  # (3H, I)
+        dw_ih = dz.T @ x.reshape(N, x.shape[-1])  # (3H, I) (7.27)
     if "db_ih" in wanted:
-        db_ih = dz.sum(axis=0)  # (3H,)
+        db_ih = dz.sum(axis=0)  # (3H,) (7.27)
     return Gradients(dx, dh_0, dw_ih, dw_hh, db_ih, db_hh)

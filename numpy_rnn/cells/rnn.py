@@ -71,13 +71,13 @@ def forward(
     w_hh_t = np.ascontiguousarray(w_hh.T)  # (H, H) rows of a product run faster; gone when this call returns
     h, h_previous = z, h_0  # each state is written over its own z
     for t, B, _ in steps.each:  # t: the rows of one step
-        z[t] += h_previous[:B] @ w_hh_t  # (B, H) (1.8)
+        z[t] += h_previous[:B] @ w_hh_t  # (B, H) (1.8) (5.16)
         if nonlinearity == "tanh":
             np.tanh(z[t], out=h[t])  # (B, H) (1.4)
         else:
             np.maximum(z[t], 0, out=h[t])  # (B, H) (1.5)
         h_previous = h[t]
-    h_n, h = h[steps.last], h.reshape(*x.shape[:-1], w_hh.shape[0])
+    h_n, h = h[steps.last], h.reshape(*x.shape[:-1], w_hh.shape[0])  # (B, H) (5.17)
     return h, h_n, Saved(x, h_0, h)
 
 
@@ -113,7 +113,7 @@ def backward(
     dz = np.empty_like(h)  # (N, H)
     dh_waiting = np.zeros((steps.B, H), h.dtype) if dh_n is None else dh_n.astype(h.dtype)  # (B, H) (2.18)
     for t, B, before in reversed(steps.each):  # t: the rows of one step
-        dh_t = dh_waiting[:B]  # (B, H) a sequence that has ended waits where it ended
+        dh_t = dh_waiting[:B]  # (B, H) a sequence that has ended waits where it ended (5.18)
         if dh is not None:
             dh_t += dh[t]  # (B, H) (2.19)
         if nonlinearity == "tanh":

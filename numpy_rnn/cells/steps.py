@@ -28,7 +28,7 @@ class Steps:
         self.batch_sizes = [int(size) for size in batch_sizes]
         self.T, self.B, self.N = len(self.batch_sizes), self.batch_sizes[0], sum(self.batch_sizes)
         ends = np.cumsum(self.batch_sizes).tolist()
-        self.rows = [slice(end - size, end) for end, size in zip(ends, self.batch_sizes, strict=True)]
+        self.rows = [slice(end - size, end) for end, size in zip(ends, self.batch_sizes, strict=True)]  # (5.15)
         earlier = [None, *(slice(r.start, r.start + b) for r, b in zip(self.rows, self.batch_sizes[1:], strict=False))]
         self.each = list(zip(self.rows, self.batch_sizes, earlier, strict=True))
         self.equal = self.batch_sizes[-1] == self.B
@@ -37,7 +37,7 @@ class Steps:
     def before(self) -> slice | Array:
         if self.equal:
             return slice(0, self.N - self.B)
-        return np.concatenate([np.arange(e.start, e.stop) for _, _, e in self.each if e is not None])
+        return np.concatenate([np.arange(e.start, e.stop) for _, _, e in self.each if e is not None])  # (N - B,) (5.19)
 
     @cached_property
     def lengths(self) -> Array:
@@ -54,15 +54,15 @@ class Steps:
     def last(self) -> slice | Array:
         if self.equal:
             return slice(self.N - self.B, self.N)
-        return np.asarray(self.starts[self.lengths - 1] + np.arange(self.B))
+        return np.asarray(self.starts[self.lengths - 1] + np.arange(self.B))  # (B,) (5.17)
 
     def flipped(self, rows: Array) -> Array:
         """Return ``rows`` (N, ...) with each sequence turned round within its own length."""
         if self.equal:
-            return rows.reshape(self.T, self.B, *rows.shape[1:])[::-1].reshape(rows.shape)
+            return rows.reshape(self.T, self.B, *rows.shape[1:])[::-1].reshape(rows.shape)  # (N, ...) (5.6)
         t = np.repeat(np.arange(self.T), self.batch_sizes)
         b = np.arange(self.N) - self.starts[t]
-        return np.asarray(rows[self.starts[self.lengths[b] - 1 - t] + b])
+        return np.asarray(rows[self.starts[self.lengths[b] - 1 - t] + b])  # (N, ...) (5.21)
 
 
 def steps_of(array: Array) -> Steps:

@@ -75,16 +75,16 @@ class Part:
         w_hr = None
         if projection := self.saved_weights.get("weight_hr"):
             if more_steps or dh is not None or d_final[0] is not None:
-                w_hr = projection.read()  # (4.5)
-            else:
-                w_hr = self.parameters[-1].data  # only multiplied by zeros
+                w_hr = projection.read()  # (6.43) (4.7)
+            else:  # unread: what it would multiply is zero, and no gradient of its own arrives
+                w_hr = np.zeros(projection.shape, inner.h.dtype)
                 wanted.discard("dw_hr")
-        w_hh = self.saved_weights["weight_hh"].read() if more_steps else None  # (2.27) (4.5) (4.7)
+        w_hh = self.saved_weights["weight_hh"].read() if more_steps else None  # (2.27) (4.5) (4.7) (6.43)
         states = [self._read_state(i) for i in reversed(range(len(self.saved_states)))][::-1]
         if not more_steps and "dh_0" in wanted:
-            w_hh = self.saved_weights["weight_hh"].read()  # (2.27) (4.5) (4.7)
+            w_hh = self.saved_weights["weight_hh"].read()  # (2.27) (4.5) (4.7) (6.43)
         x = self.saved_x.read() if "dw_ih" in wanted else None
-        w_ih = self.saved_weights["weight_ih"].read() if "dx" in wanted else None  # (2.27) (4.6) (4.7)
+        w_ih = self.saved_weights["weight_ih"].read() if "dx" in wanted else None  # (2.27) (4.6) (4.7) (6.43)
 
         if self.reverse:
             x = None if x is None else self.steps.flipped(x)

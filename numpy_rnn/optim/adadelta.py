@@ -10,7 +10,7 @@ from numpy_rnn.typing import Array
 
 
 class Adadelta(Optimizer):
-    """As ``torch.optim.Adadelta``: same defaults, same order of operations.
+    """Scale each gradient by (typical step) / (typical gradient), as ``torch.optim.Adadelta``.
 
     >>> weight = Tensor(np.array([1.0]), requires_grad=True)
     >>> weight.grad = Tensor(np.array([2.0]))
@@ -19,10 +19,13 @@ class Adadelta(Optimizer):
     array([0.996838])
 
     With g the gradient (negated if ``maximize``) plus ``weight_decay`` times the parameter:
-    square_avg = rho * square_avg + (1 - rho) * g²; delta = √(acc_delta + eps) / √(square_avg + eps) * g, with eps
-    inside both roots; acc_delta = rho * acc_delta + (1 - rho) * delta², without lr; the parameter moves by -lr * delta.
+    square_avg = rho * square_avg + (1 - rho) * g² (9.13); delta = √(acc_delta + eps) / √(square_avg + eps) * g (9.14),
+    with eps inside both roots; acc_delta = rho * acc_delta + (1 - rho) * delta² (9.15), without lr; the parameter moves
+    by -lr * delta.
 
     Raises ``ValueError`` for a setting out of range.
+
+    Source: Zeiler (2012), arXiv:1212.5701, whose method has no lr: it is 1.
     """
 
     def __init__(
@@ -44,13 +47,16 @@ class Adadelta(Optimizer):
         if not 0 <= settings["rho"] <= 1:
             raise ValueError(f"rho must be in [0, 1], got {settings['rho']}")
 
-    def _delta(self, g: Array, state: State, group: Group) -> Array:
-        if not state:
-            state.update(step=0, square_avg=np.zeros_like(g), acc_delta=np.zeros_like(g))
+    def _start(self, p: Array, group: Group) -> State:
+        return {"step": 0, "square_avg": np.zeros_like(p), "acc_delta": np.zeros_like(p)}
+
+    def _update(self, p: Array, g: Array, state: State, group: Group) -> None:
         rho, eps = group["rho"], group["eps"]
+        square_avg, acc_delta = state["square_avg"], state["acc_delta"]
         state["step"] += 1
-        state["square_avg"] = rho * state["square_avg"] + (1 - rho) * g * g
-        delta: Array = np.sqrt(state["acc_delta"] + eps) / np.sqrt(state["square_avg"] + eps) * g
-        state["acc_delta"] = rho * state["acc_delta"] + (1 - rho) * delta * delta
-        delta *= -group["lr"]
-        return delta
+        square_avg *= rho
+        square_avg += (1 - rho) * g * g  # (9.13)
+        delta = np.sqrt(acc_delta + eps) / np.sqrt(square_avg + eps) * g  # (9.14)
+        acc_delta *= rho
+        acc_delta += (1 - rho) * delta * delta  # (9.15)
+        p += -group["lr"] * delta  # (9.14)

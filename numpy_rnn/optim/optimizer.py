@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,14 +14,24 @@ from numpy_rnn.typing import Array
 State = dict[str, Any]
 Group = dict[str, Any]
 
+# In which PyTorch keeps the single numbers of a state (NAdam's mu_product, ASGD's eta and mu), whatever the dtype of
+# the parameters, unless its default dtype is float64. Their rounding is felt: a relative 6e-8 in a step.
+SCALAR: Any = np.float32
+
+# A group has these in PyTorch only; they choose an implementation and change no result beyond rounding.
+IMPLEMENTATION = {"foreach", "fused", "capturable", "differentiable"}
+
 
 class Optimizer:
-    """Base of all optimizers; a subclass gives its defaults and ``_delta``, what one step adds to one parameter.
+    """Base of all optimizers; a subclass gives its defaults, ``_start`` and ``_update``.
 
     ``params`` is an iterable of Tensors, or of dicts ``{"params": [...], "lr": ...}`` whose other entries override the
     optimizer's own. A parameter without a gradient is skipped. A step writes into ``parameter.data`` in place and
-    raises its version by one.
+    raises its version as often as PyTorch's default implementation writes: ``_writes`` times, and once more for a
+    decoupled weight decay. Overflow and invalid values give inf and nan, with NumPy's warnings.
     """
+
+    _writes = 1
 
     def __init__(self, params: Iterable[Tensor] | Iterable[Group], defaults: Group) -> None:
         if isinstance(params, Tensor):
@@ -29,6 +39,7 @@ class Optimizer:
         self.defaults = defaults
         self.param_groups: list[Group] = []
         self.state: dict[Tensor, State] = {}
+        self._steps = 0  # so that a schedule can tell whether it comes too early
         given: list[Any] = list(params)
         if not given:
             raise ValueError("params must hold at least one Tensor, got none")
@@ -48,7 +59,7 @@ class Optimizer:
             if tensor in known:
                 raise ValueError("params must hold each parameter once, got one twice")
             known.add(tensor)
-        if unknown := set(group) - set(self.defaults) - {"params"}:
+        if unknown := set(group) - set(self.defaults) - {"params", "initial_lr"}:
             raise ValueError(f"unknown settings of {type(self).__name__}: {', '.join(sorted(unknown))}")
         settings = {**self.defaults, **group}
         self._check(settings)
@@ -59,21 +70,29 @@ class Optimizer:
         for name in ("lr", "weight_decay"):
             check_at_least_zero(name, settings[name])
 
-    def _delta(self, gradient: Array, state: State, group: Group) -> Array:
-        """Return what to add to the parameter, and update ``state``."""
+    def _start(self, p: Array, group: Group) -> State:
+        """Return the state of a parameter before its first step."""
+        return {}
+
+    def _update(self, p: Array, g: Array, state: State, group: Group) -> None:
+        """Do one step on one parameter: write into ``p`` in place, and into ``state``; ``g`` is only read."""
         raise NotImplementedError
 
-    def zero_grad(self) -> None:
-        """Set every ``.grad`` to None."""
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Set every ``.grad`` to None, or fill it with zeros in place."""
         for group in self.param_groups:
             for parameter in group["params"]:
-                parameter.grad = None
+                if set_to_none:
+                    parameter.grad = None
+                elif parameter.grad is not None:
+                    parameter.grad.zero_()
 
-    def step(self) -> None:
-        """Update every parameter that has a gradient.
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Update every parameter that has a gradient; return what ``closure()``, which is called first, returned.
 
         Raises ``ValueError`` if a gradient has not its parameter's shape and dtype; nothing is updated then.
         """
+        loss = None if closure is None else closure()
         updates = [(p, p.grad, group) for group in self.param_groups for p in group["params"] if p.grad is not None]
         for parameter, gradient, _ in updates:
             if gradient.shape != parameter.shape or gradient.dtype != parameter.dtype:
@@ -82,23 +101,35 @@ class Optimizer:
                     f"got {gradient.shape} {gradient.dtype}"
                 )
         for parameter, gradient, group in updates:
+            if parameter not in self.state:
+                self.state[parameter] = self._start(parameter.data, group)
+            p, writes, decay = parameter.data, self._writes, group["weight_decay"]
             g = -gradient.data if group["maximize"] else gradient.data
-            if group["weight_decay"] != 0:
-                g = g + group["weight_decay"] * parameter.data
-            parameter.data += self._delta(g, self.state.setdefault(parameter, {}), group)
-            parameter._bump_version(f"{type(self).__name__}.step()")
+            if decay != 0 and group.get("decoupled_weight_decay"):
+                p *= 1 - group["lr"] * decay  # (9.29)
+                writes += 1
+            elif decay != 0:
+                g = g + decay * p  # (9.28)
+            self._update(p, g, self.state[parameter], group)
+            for _ in range(writes):
+                parameter._bump_version(f"{type(self).__name__}.step()")
+        self._steps += 1
+        return loss
 
     def state_dict(self) -> dict[str, Any]:
         """Return copies of the state and the settings, in the layout of PyTorch: parameters are numbered."""
         tensors = [tensor for group in self.param_groups for tensor in group["params"]]
         numbers = {tensor: i for i, tensor in enumerate(tensors)}
         return {
-            "state": {numbers[tensor]: copy.deepcopy(state) for tensor, state in self.state.items()},
+            "state": {numbers[tensor]: copy.deepcopy(state) for tensor, state in self.state.items() if state},
             "param_groups": [{**group, "params": [numbers[t] for t in group["params"]]} for group in self.param_groups],
         }
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Take over a ``state_dict()`` of the same kind of optimizer over the same parameters, in order.
+
+        PyTorch's own is taken too: its tensors become arrays, and what chooses an implementation (foreach, fused,
+        capturable, differentiable) is left out.
 
         Raises ``ValueError`` if it does not fit; nothing is loaded then.
         """
@@ -106,23 +137,57 @@ class Optimizer:
         sizes = [len(group["params"]) for group in self.param_groups]
         if (got := [len(group["params"]) for group in groups]) != sizes:
             raise ValueError(f"state_dict must have parameter groups of sizes {sizes}, got {got}")
-        tensors = [tensor for group in self.param_groups for tensor in group["params"]]
+        groups = [{key: group[key] for key in group if key not in IMPLEMENTATION} for group in groups]
         for group in groups:
-            if set(group) != {*self.defaults, "params"}:
+            if set(group) - {"initial_lr"} != {*self.defaults, "params"}:
                 raise ValueError(f"state_dict must have the settings of {name}: {', '.join(self.defaults)}")
             self._check(group)
+        owners = [
+            (tensor, theirs)
+            for mine, theirs in zip(self.param_groups, groups, strict=True)
+            for tensor in mine["params"]
+        ]
+        loaded = {}
         for number, state in state_dict["state"].items():
-            if number not in range(len(tensors)):
-                raise ValueError(f"state_dict must number its parameters 0 to {len(tensors) - 1}, got {number!r}")
-            for key, value in state.items():
-                if np.ndim(value) and np.shape(value) != tensors[number].shape:
-                    expected = tensors[number].shape
-                    raise ValueError(f"{key} of parameter {number} must be {expected}, got {np.shape(value)}")
-        self.state = {tensors[number]: copy.deepcopy(state) for number, state in state_dict["state"].items()}
+            if number not in range(len(owners)):
+                raise ValueError(f"state_dict must number its parameters 0 to {len(owners) - 1}, got {number!r}")
+            tensor, group = owners[number]
+            start = self._start(tensor.data, group)
+            if missing := set(start) - set(state):
+                raise ValueError(f"state of parameter {number} must have {', '.join(sorted(missing))}")
+            loaded[tensor] = {
+                key: _like(start.get(key, tensor.data), value, f"{key} of parameter {number}")
+                for key, value in state.items()
+                if value is not None  # PyTorch writes None for a momentum_buffer that does not exist yet
+            }
+        self.state = loaded
         for mine, theirs in zip(self.param_groups, groups, strict=True):
             mine.update({key: value for key, value in theirs.items() if key != "params"})
+
+
+def _like(example: Any, value: Any, name: str) -> Any:
+    """Return a copy of ``value`` of the kind of ``example``: an array of its dtype, or a number of its type."""
+    if np.shape(value) != np.shape(example):
+        raise ValueError(f"{name} must be {np.shape(example)}, got {np.shape(value)}")
+    if isinstance(example, np.ndarray):
+        return np.asarray(value).astype(example.dtype)
+    return type(example)(float(value))
 
 
 def check_at_least_zero(name: str, value: float) -> None:
     if not value >= 0:
         raise ValueError(f"{name} must be at least 0, got {value}")
+
+
+def lerp(average: Array, new: Array, weight: float) -> None:
+    """Move ``average`` in place towards ``new`` by the fraction ``weight``, from the nearer end as PyTorch's lerp.
+
+    >>> average = np.array([1e10])
+    >>> lerp(average, np.array([0.1]), 1.0)
+    >>> average
+    array([0.1])
+    """
+    if weight < 0.5:
+        average += weight * (new - average)
+    else:
+        average[...] = new - (new - average) * (1 - weight)

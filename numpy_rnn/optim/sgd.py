@@ -8,7 +8,7 @@ from numpy_rnn.typing import Array
 
 
 class SGD(Optimizer):
-    """As ``torch.optim.SGD``: same defaults, same order of operations.
+    """Go against the gradient, or against a decaying sum of the gradients, as ``torch.optim.SGD``.
 
     >>> weight = Tensor(np.array([1.0]), requires_grad=True)
     >>> weight.grad = Tensor(np.array([2.0]))
@@ -16,11 +16,13 @@ class SGD(Optimizer):
     >>> weight.data
     array([0.5])
 
-    With g the gradient (negated if ``maximize``) plus ``weight_decay`` times the parameter: the buffer starts as g and
-    then is momentum * buffer + (1 - dampening) * g; the parameter moves by -lr * buffer, with ``nesterov`` by
-    -lr * (g + momentum * buffer), without momentum by -lr * g.
+    With g the gradient (negated if ``maximize``) plus ``weight_decay`` times the parameter: without momentum (9.1).
+    With it the buffer starts as g, undamped, and then is momentum * buffer + (1 - dampening) * g (9.3); the parameter
+    moves by -lr * buffer (9.4), with ``nesterov`` by -lr * (g + momentum * buffer) (9.7).
 
     Raises ``ValueError`` for a setting out of range.
+
+    Source: Sutskever, Martens, Dahl and Hinton (2013), whose velocity has the learning rate inside; here it is outside.
     """
 
     def __init__(
@@ -53,12 +55,18 @@ class SGD(Optimizer):
                 f"got momentum {settings['momentum']}, dampening {settings['dampening']}"
             )
 
-    def _delta(self, g: Array, state: State, group: Group) -> Array:
-        momentum = group["momentum"]
-        if momentum != 0:
-            buffer = state.get("momentum_buffer")
-            buffer = g.copy() if buffer is None else momentum * buffer + (1 - group["dampening"]) * g
-            state["momentum_buffer"] = buffer
-            g = g + momentum * buffer if group["nesterov"] else buffer
-        delta: Array = -group["lr"] * g
-        return delta
+    def _update(self, p: Array, g: Array, state: State, group: Group) -> None:
+        lr, momentum = group["lr"], group["momentum"]
+        if momentum == 0:
+            p += -lr * g  # (9.1)
+            return
+        if "momentum_buffer" in state:
+            buffer = state["momentum_buffer"]
+            buffer *= momentum
+            buffer += (1 - group["dampening"]) * g  # (9.3)
+        else:
+            buffer = state["momentum_buffer"] = g.copy()
+        if group["nesterov"]:
+            p += -lr * (g + momentum * buffer)  # (9.7)
+        else:
+            p += -lr * buffer  # (9.4)

@@ -22,7 +22,9 @@ MISTAKES = [
     pytest.param([(FIRST_STEP, "")], {"dw_hh": 0.787936107}, id="h-0-taken-as-zero"),
     pytest.param([(LOCAL, "dh_t / (1 - h[t] * h[t])")], {"db_ih": 3.248387055, "db_hh": 3.248387055}, id="1-over-1-h2"),
     pytest.param(
-        [(LOCAL, "dh_t * (1 - (h_0 if before is None else h[before]) ** 2)")], {"dw_ih": 0.245494681}, id="derivative-at-h-t-minus-1"
+        [(LOCAL, "dh_t * (1 - (h_0 if before is None else h[before]) ** 2)")],
+        {"dw_ih": 0.245494681},
+        id="derivative-at-h-t-minus-1",
     ),
     pytest.param(
         [

@@ -19,11 +19,12 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import LogLocator, NullLocator
 
+from numpy_rnn.files import write_aside
 from numpy_rnn.tasks import Score
 from numpy_rnn.training import epoch_loss
 from torch_rnn.curves.runs import Run, Settings
 from torch_rnn.curves.verdict import Pair, Verdict, difference
-from torch_rnn.files import write_aside, write_json
+from torch_rnn.files import write_json
 from torch_rnn.version import project_version
 
 FILES = ("curves.csv", "curves.png", "run.json")

@@ -21,6 +21,8 @@ CARRIES = {
     "detach dropped": "h_next.detach(); h = h_next",
     "data": "h = h_next.data",
     "reset rows": "h = h_next.detach(); h[:, 0] = 0",
+    "detach h only": "h, c = h_next.detach(), c_next",
+    "detach c only": "h, c = h_next, c_next.detach()",
 }
 LOSSES = {
     "window": "each window has a backward and an update of its own",
@@ -84,6 +86,8 @@ class Experiment:
         for name, values in allowed.items():
             if getattr(self, name) not in values:
                 raise ValueError(f"{name} must be one of {', '.join(values)}, got {getattr(self, name)!r}")
+        if self.carry in ("detach h only", "detach c only") and self.cell != "lstm":
+            raise ValueError(f"carry must be another for cell {self.cell!r}, which has one state, got {self.carry!r}")
         if self.head and self.loss_reads == "h_n" and self.bidirectional:
             raise ValueError("loss_reads must be 'output' for a head over two directions, got 'h_n'")
 
@@ -100,9 +104,10 @@ class Experiment:
             rng=self.seed,
         )
 
-    def initial_state(self) -> Array:
-        """Zeros (L*D, B, H)."""
-        return np.zeros((self.num_layers * (2 if self.bidirectional else 1), self.batch, self.hidden_size), self.dtype)
+    def initial_states(self) -> list[Array]:
+        """Zeros (L*D, B, H); for an LSTM two of them."""
+        shape = (self.num_layers * (2 if self.bidirectional else 1), self.batch, self.hidden_size)
+        return [np.zeros(shape, self.dtype) for _ in range(2 if self.cell == "lstm" else 1)]
 
     def arrays(self, i: int) -> tuple[Array, Array]:
         """Input (T, B, I) and target (1,), which fills the shape of the prediction, of window ``i``."""
@@ -156,7 +161,7 @@ def _loop(e: Experiment, side: Side) -> Outcome:
     parameters = {name: p for name, p in model.named_parameters() if e.head or name.startswith("rnn.")}
     written = [p for name, p in parameters.items() if e.is_written(name)]
     optimizer = side.optimizer(e.update, e.optimizer, written, e.lr)
-    h = side.tensor(e.initial_state(), e.learn_state)
+    h = _packed([side.tensor(state, e.learn_state) for state in e.initial_states()])
     losses: list[Any] = []
     for i in range(e.windows):
         for parameter in parameters.values():
@@ -177,7 +182,7 @@ def _loop(e: Experiment, side: Side) -> Outcome:
             gradients = {name: side.gradient(p) for name, p in parameters.items()}
             side.update(e.update, optimizer, written, e.lr)
             losses = [] if e.losses == "total" else losses
-        after, shared = side.versions(parameters), side.shares_memory(h, h_next)
+        after, shared = side.versions(parameters), side.shares_memory(_states(h)[0], _states(h_next)[0])
         outcome.windows.append(Window(loss.item(), gradients, weights, before, after, shared))
     return outcome
 
@@ -186,7 +191,7 @@ def _forward(e: Experiment, side: Side, model: Any, i: int, h: Any) -> tuple[Any
     """Run window ``i`` from the state ``h``: its loss, and the state that it leaves."""
     x, y = e.arrays(i)
     output, h_next = model.rnn(side.tensor(x, e.learn_input), h)
-    prediction = output if e.loss_reads == "output" else h_next[-1]
+    prediction = output if e.loss_reads == "output" else _states(h_next)[0][-1]
     prediction = model.linear(prediction) if e.head else prediction
     target = np.broadcast_to(y, tuple(prediction.shape)).copy()
     return side.backend.mse_loss(prediction, side.tensor(target, False)), h_next
@@ -200,7 +205,7 @@ def true_gradients(experiment: Experiment, windows: list[Window]) -> dict[str, A
     """
     e, side = experiment, NumpySide()
     models = [e.model() for _ in windows]
-    h = side.tensor(e.initial_state(), False)
+    h = _packed([side.tensor(state, False) for state in e.initial_states()])
     for i, (model, window) in enumerate(zip(models, windows, strict=True)):
         for name, p in model.named_parameters():
             p.data[...] = window.weights.get(name, p.data)
@@ -213,16 +218,30 @@ def true_gradients(experiment: Experiment, windows: list[Window]) -> dict[str, A
 
 def _carry(carry: str, h_next: Any) -> Any:
     """What the next window starts from; each line stands in CARRIES as its reader would write it."""
+    if carry in ("detach h only", "detach c only"):
+        h, c = h_next
+        return (h.detach(), c) if carry == "detach h only" else (h, c.detach())
+    return _packed([_carried(carry, state) for state in _states(h_next)])
+
+
+def _carried(carry: str, state: Any) -> Any:
     if carry == "clone":
-        return h_next.clone()
+        return state.clone()
     if carry == "detach":
-        return h_next.detach()
+        return state.detach()
     if carry == "data":
-        return h_next.data
+        return state.data
     if carry == "reset rows":
-        h = h_next.detach()
-        h[:, 0] = 0
-        return h
+        state = state.detach()
+        state[:, 0] = 0
     if carry == "detach dropped":
-        h_next.detach()
-    return h_next
+        state.detach()
+    return state
+
+
+def _states(state: Any) -> list[Any]:
+    return list(state) if isinstance(state, tuple) else [state]
+
+
+def _packed(states: list[Any]) -> Any:
+    return states[0] if len(states) == 1 else tuple(states)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -141,7 +142,17 @@ class NumpySide(Side):
 
 
 class TorchSide(Side):
+    """PyTorch by its native rules: the float32 LSTM not by oneDNN's fused kernel."""
+
     backend = TORCH
+    onednn = False
+
+    @contextmanager
+    def recording(self) -> Iterator[None]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # flags() itself warns, of settings that it restores
+            with torch.backends.mkldnn.flags(enabled=self.onednn):
+                yield
 
     def model(self, model: numpy_rnn.SequenceModel) -> Any:
         return twin(model)
@@ -179,6 +190,12 @@ class TorchSide(Side):
         raise error
 
 
+class FusedTorchSide(TorchSide):
+    """PyTorch as it comes: a float32 LSTM on the CPU runs in oneDNN, which saves every weight and bias."""
+
+    onednn = True
+
+
 class TracedTorchSide(TorchSide):
     """PyTorch, with hooks that see every tensor it saves and reads.
 
@@ -190,8 +207,10 @@ class TracedTorchSide(TorchSide):
         self._names: dict[int, str] = {}
         self._reads: list[str] = []
 
-    def recording(self) -> AbstractContextManager[Any]:
-        return torch.autograd.graph.saved_tensors_hooks(self._pack, self._unpack)
+    @contextmanager
+    def recording(self) -> Iterator[None]:
+        with super().recording(), torch.autograd.graph.saved_tensors_hooks(self._pack, self._unpack):
+            yield
 
     @contextmanager
     def watch(self, parameters: Mapping[str, Any], reads: list[str]) -> Iterator[None]:

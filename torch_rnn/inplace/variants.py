@@ -56,6 +56,15 @@ VARIANTS: dict[str, Variant] = {
     "learnt-state": _changed("h_0 requires a gradient", learn_state=True),
     "learnt-input": _changed("x requires a gradient", learn_input=True),
     "sgd": _changed("SGD for Adadelta", optimizer="sgd"),
+    # The other cells. An LSTM carries two states.
+    "gru": _changed("a GRU", cell="gru"),
+    "lstm": _changed("an LSTM", cell="lstm"),
+    "lstm-detach": _changed("an LSTM, both h and c detached", cell="lstm", carry="detach"),
+    "lstm-h-only": _changed("an LSTM, h detached but not c", cell="lstm", carry="detach h only"),
+    "lstm-h-only-two": _changed(
+        "an LSTM, h detached but not c, windows of two", cell="lstm", carry="detach h only", window=2
+    ),
+    "lstm-c-only": _changed("an LSTM, c detached but not h", cell="lstm", carry="detach c only"),
     # What makes it silent. The network is larger, so that the gradients are not all in saturation.
     **{
         name: _changed(change, update=update, hidden_size=3, batch=2, data="random", dtype="float64", lr=0.1)
