@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import numpy_rnn
 from numpy_rnn.modules.sequence_model import CELLS
-from parity_tests.helpers import assert_parity
 from torch_rnn.parity import call, dropout_masks
+from torch_rnn.tolerances import PARITY
 from torch_rnn.twins import twin
 
 EXAMPLES = int(os.environ.get("FAMILY_EXAMPLES", "300"))
@@ -139,15 +139,22 @@ def check(c: Configuration) -> float:
     else:
         assert not torch_outputs[0].requires_grad
 
-    worst = 0.0
+    present = {}
     for name, (got, expected) in pairs.items():
-        if got is None or expected is None:
-            assert got is expected, f"{name} is None on one side only, {c}"
-            continue
-        assert_parity(got, expected, f"{name}, {c}")
-        expected = expected.detach().numpy()
-        if scale := np.abs(expected).max(initial=0):
-            worst = max(worst, float(np.abs(np.asarray(got) - expected).max() / scale))
+        assert (got is None) == (expected is None), f"{name} is None on one side only, {c}"
+        if got is not None:
+            present[name] = np.asarray(got), expected.detach().numpy()
+    # A gradient of one entry can be a sum of large terms that nearly cancel, and then keeps no digits of itself. What was
+    # added up is of the size of the other gradients: an entry counts as at least a hundredth of the largest of them.
+    scales = {name: np.abs(expected).max(initial=0) for name, (_, expected) in present.items()}
+    floor = max((scale for name, scale in scales.items() if name.startswith("d ")), default=0) / 100
+    worst = 0.0
+    for name, (got, expected) in present.items():
+        assert got.dtype == expected.dtype
+        scale = max(scales[name], floor) if name.startswith("d ") else scales[name]
+        np.testing.assert_allclose(got, expected, rtol=0, atol=PARITY[got.dtype] * scale, err_msg=f"{name}, {c}")
+        if scale:
+            worst = max(worst, float(np.abs(got - expected).max() / scale))
     return worst
 
 

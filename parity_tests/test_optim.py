@@ -44,13 +44,13 @@ SETTINGS: list[tuple[str, dict[str, Any]]] = [
     ),
     *product("Adadelta", lr=[0.5], rho=(0.5, 0.95), eps=(1e-6, 1e-3), **DECAYED),
     *product("Adagrad", lr=[0.05], lr_decay=(0, 0.1), initial_accumulator_value=(0, 0.5), eps=(1e-10, 1e-3), **DECAYED),
-    *product("RMSprop", alpha=(0.5, 0.9), eps=(1e-8, 1e-3), momentum=(0, 0.9), centered=ON_OFF, **DECAYED),
-    *product("Adam", betas=BETAS, eps=(1e-8, 1e-3), amsgrad=ON_OFF, decoupled_weight_decay=ON_OFF, **DECAYED),
+    *product("RMSprop", alpha=(0.5, 0.9), eps=[1e-3], momentum=(0, 0.9), centered=ON_OFF, **DECAYED),
+    *product("Adam", betas=BETAS, eps=(1e-8, 1e-3), amsgrad=ON_OFF, **DECAYED),
     *product("AdamW", lr=[0.05], betas=BETAS, eps=(1e-8, 1e-3), amsgrad=ON_OFF, **DECAYED),
-    *product("NAdam", betas=BETAS[:2], momentum_decay=(0, 0.004, 0.1), decoupled_weight_decay=ON_OFF, **DECAYED),
-    *product("RAdam", betas=[*BETAS[:2], (0.5, 0.99)], eps=(1e-8, 1e-3), decoupled_weight_decay=ON_OFF, **DECAYED),
+    *product("NAdam", betas=BETAS[:2], momentum_decay=(0, 0.1), decoupled_weight_decay=ON_OFF, **DECAYED),
+    *product("RAdam", betas=[(0.3, 0.95), (0.5, 0.99)], eps=(1e-8, 1e-3), decoupled_weight_decay=ON_OFF, **DECAYED),
     *product("Adamax", betas=BETAS, eps=(1e-8, 1e-3), **DECAYED),
-    *product("ASGD", lr=[0.05], lambd=(0, 1e-4, 0.1), alpha=(0.75, 1), t0=(1e6, 0, 50), **DECAYED),
+    *product("ASGD", lr=[0.05], lambd=(0, 0.1), alpha=(0.75, 1), t0=(1e6, 0, 50), **DECAYED),
 ]
 OPTIMIZERS = sorted({name for name, _ in SETTINGS})
 
