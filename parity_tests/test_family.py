@@ -144,8 +144,8 @@ def check(c: Configuration) -> float:
         assert (got is None) == (expected is None), f"{name} is None on one side only, {c}"
         if got is not None:
             present[name] = np.asarray(got), expected.detach().numpy()
-    # A gradient of one entry can be a sum of large terms that nearly cancel, and then keeps no digits of itself. What was
-    # added up is of the size of the other gradients: an entry counts as at least a hundredth of the largest of them.
+    # A gradient of one entry can be a sum of large terms that nearly cancel, and then keeps no digits of itself. What
+    # was added up is of the size of the other gradients: a tensor counts as at least a hundredth of the largest.
     scales = {name: np.abs(expected).max(initial=0) for name, (_, expected) in present.items()}
     floor = max((scale for name, scale in scales.items() if name.startswith("d ")), default=0) / 100
     worst = 0.0

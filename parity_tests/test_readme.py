@@ -5,6 +5,8 @@ import io
 import re
 from pathlib import Path
 
+from torch_rnn.family import table
+
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -16,6 +18,10 @@ def test_the_example_prints_what_stands_below_it() -> None:
     with contextlib.redirect_stdout(printed):
         exec(compile(found[1], "README.md", "exec"), {})
     assert printed.getvalue() == found[2]
+
+
+def test_the_table_of_the_family_is_what_there_is() -> None:
+    assert f"<!-- family -->\n{table()}\n<!-- /family -->" in README
 
 
 def test_continuous_integration_runs_the_test_command_word_for_word() -> None:

@@ -51,10 +51,11 @@ def run(args: argparse.Namespace) -> int:
         raise BadInput(f"argument --hidden: {error}") from error
     x = task.x[: args.window].astype(args.dtype)  # (T, B, I)
     rng = np.random.default_rng([args.seed, 1])  # not the stream that the weights come from
-    h_0 = rng.normal(size=(args.layers, x.shape[1], args.hidden)).astype(args.dtype)  # (L, B, H)
+    shape = (2 if args.cell == "lstm" else 1, args.layers, x.shape[1], args.hidden)
+    states = tuple(rng.normal(size=shape).astype(args.dtype))  # of (L, B, H)
 
     names = ("task", "cell", "hidden", "layers", "window", "dtype", "seed")
     print(command_line("gradients", {name: getattr(args, name) for name in names}), end="\n\n")
-    report = check_parity(model, x, h_0, seed=args.seed)
+    report = check_parity(model, x, states, seed=args.seed)
     print(report.table())
     return 0 if report.ok else 1

@@ -35,7 +35,7 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("task and network")
     tasks = "; ".join(f"{name}: {(make.__doc__ or '').splitlines()[0].rstrip('.')}" for name, make in TASKS.items())
     group.add_argument("--task", choices=list(TASKS), default="sunspots", help=f"{tasks} (default: sunspots)")
-    add(group, "--cell", choices=list(CELLS), help="vanilla RNN with tanh (rnn) or relu (rnn-relu)")
+    add(group, "--cell", choices=list(CELLS), help="vanilla RNN with tanh (rnn) or relu (rnn-relu), LSTM, GRU")
     add(group, "--hidden", type=whole(1), metavar="H", help="hidden size")
     add(group, "--layers", type=whole(1), metavar="L", help="layers")
     add(group, "--window", type=whole(1), metavar="T", help="time steps of one forward call; the last may be shorter")
