@@ -6,7 +6,10 @@ The same input gives the same bytes. Each figure has a light panel of its own, s
 from pathlib import Path
 
 import matplotlib
+import numpy as np
 from matplotlib.figure import Figure
+
+import numpy_rnn
 
 HERE = Path(__file__).parent
 INK, FORWARD, BACK, CUT, PANEL, BOX = "#1f2933", "#1f6fb2", "#c2410c", "#b91c1c", "#fbfaf7", "#e6eef6"
@@ -361,6 +364,34 @@ def lengths() -> Sketch:
     return s
 
 
+def optimizers() -> Sketch:
+    """Paths of 40 steps down a valley that is 25 times steeper across than along."""
+    kinds = [
+        ("gradient descent", BACK, lambda p: numpy_rnn.SGD(p, lr=0.072)),
+        ("with momentum", FORWARD, lambda p: numpy_rnn.SGD(p, lr=0.036, momentum=0.75)),
+        ("Adam", CUT, lambda p: numpy_rnn.Adam(p, lr=0.25, betas=(0.8, 0.95))),
+    ]
+    s = Sketch(9.9, 5.2)
+    for row, (name, colour, make) in enumerate(kinds):
+        y = 4.05 - 1.65 * row
+        angle = np.linspace(0, 2 * np.pi, 200)
+        for level in (0.25, 1, 2.25, 4, 6.25):
+            x = np.sqrt(level) * np.cos(angle) * 1.35
+            s.axes.plot(6.3 + x, y + 0.18 * np.sqrt(level) * np.sin(angle) * 1.35, color="#c9d3dc", linewidth=0.8)
+        p = numpy_rnn.Parameter(np.array([-3.0, 0.55]))
+        optimizer, path = make([p]), [p.numpy().copy()]
+        for _ in range(40):
+            p.grad = numpy_rnn.Tensor(np.array([1.0, 25.0]) * p.numpy())
+            optimizer.step()
+            path.append(p.numpy().copy())
+        at = np.array(path)
+        x, across = 6.3 + 1.35 * at[:, 0], y + 1.35 * at[:, 1] * 0.9
+        s.axes.plot(x, across, color=colour, linewidth=1.4, marker="o", markersize=3)
+        s.axes.plot([6.3], [y], marker="+", color=INK, markersize=9)
+        s.text(0.2, y + 0.75, name, colour, 12, ha="left")
+    return s
+
+
 FIGURES = {
     "01-forward": forward,
     "02-bptt": bptt,
@@ -371,6 +402,7 @@ FIGURES = {
     "05-lengths": lengths,
     "06-lstm": lstm,
     "07-gru": gru,
+    "09-optimizers": optimizers,
 }
 
 if __name__ == "__main__":
