@@ -17,6 +17,7 @@ from numpy_rnn.cells import rnn as rnn_cell
 from torch_rnn.cli import curves
 from torch_rnn.cli.main import COMMANDS, main
 
+WITH_A_MODEL = ("curves", "gradients")
 QUICK = ["--hidden", "3", "--window", "50", "--epochs", "2"]
 
 
@@ -115,7 +116,7 @@ def test_float32_says_how_far_the_curves_are_apart(call):
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_curves_exit_1_for_a_planted_bug(call, monkeypatch, tmp_path, dtype):
-    monkeypatch.setattr(numpy_rnn.SGD, "_delta", lambda self, g, state, group: -1.1 * group["lr"] * g)
+    monkeypatch.setattr(numpy_rnn.SGD, "_update", lambda self, p, g, state, group: p.__isub__(1.1 * group["lr"] * g))
     status, out, err = call("curves", "--optimizer", "sgd", "--dtype", dtype, *QUICK)
     assert (status, err) == (1, "")
     assert "The curves do not agree: they part at step 2 (epoch 1), by" in " ".join(out.split())
@@ -176,7 +177,7 @@ NUMBER = "expected a finite number above 0, got '{}'"
         ("--seed", "-1", WHOLE.format(0, "-1")),
     ],
 )
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", WITH_A_MODEL)
 def test_bad_model_options(call, tmp_path, command, option, value, message):
     check_refused(call(command, f"{option}={value}"), f"rnn-parity {command}: error: argument {option}: {message}")
     assert list(tmp_path.iterdir()) == []
@@ -201,7 +202,7 @@ def test_bad_training_options(call, tmp_path, option, value, message):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", WITH_A_MODEL)
 def test_article_has_one_hidden_unit(call, tmp_path, command):
     message = r"argument --hidden: hidden_size must be 1 for task article, whose .*, got 16"
     check_refused(call(command, "--task", "article", "--hidden", "16"), f"rnn-parity {command}: error: {message}")
@@ -309,7 +310,9 @@ def test_help_does_not_import_torch(tmp_path, argv):
 def test_help_says_it_all(call, command):
     status, out, _ = call(command, "--help")
     assert status == 0
-    assert all(word in out for word in ("exit status", "examples:", "Printed:", "default: 16", "--seed", "article"))
+    assert all(word in out for word in ("exit status", "examples:", "Printed:"))
+    if command in WITH_A_MODEL:
+        assert all(word in out for word in ("default: 16", "--seed", "article"))
     assert out.isascii()
     assert all(len(line) <= 80 for line in out.splitlines())
 

@@ -85,8 +85,8 @@ def test_the_seed_decides_the_weights():
 @pytest.mark.parametrize(
     ("target", "name", "wrong"),
     [
-        (numpy_rnn.SGD, "_delta", lambda self, g, state, group: -group["lr"] * g * (1 + 1e-9)),
-        (numpy_rnn.Adadelta, "_delta", lambda self, g, state, group: -group["lr"] * 1e-3 * g),
+        (numpy_rnn.SGD, "_update", lambda self, p, g, state, group: p.__isub__(group["lr"] * g * (1 + 1e-9))),
+        (numpy_rnn.Adadelta, "_update", lambda self, p, g, state, group: p.__isub__(group["lr"] * 1e-3 * g)),
     ],
 )
 def test_a_wrong_optimizer_is_noticed(monkeypatch, target, name, wrong):
