@@ -8,11 +8,11 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from torch_rnn.cli import curves, gradients, inplace
+from torch_rnn.cli import bench, curves, gradients, inplace
 from torch_rnn.cli.options import BadInput
 from torch_rnn.version import project_version
 
-COMMANDS = {"curves": curves, "gradients": gradients, "inplace": inplace}
+COMMANDS = {"curves": curves, "gradients": gradients, "inplace": inplace, "bench": bench}
 BAD_INPUT, INTERRUPTED, NOBODY_LISTENS = 2, 130, 141  # as a shell reports signals: 128 + SIGINT, 128 + SIGPIPE
 
 DESCRIPTION = """\
@@ -29,7 +29,8 @@ exit status:
 examples:
   rnn-parity curves                 learn the sunspots, compare the loss curves
   rnn-parity gradients --layers 2   compare every gradient of one window
-  rnn-parity inplace                why an RNN loop says "modified by an inplace operation\""""
+  rnn-parity inplace                why an RNN loop says "modified by an inplace operation"
+  rnn-parity bench --quick          how fast each side is"""
 
 
 class Parser(argparse.ArgumentParser):
@@ -68,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BadInput as error:
         args.parser.error(str(error))
     except ModuleNotFoundError as error:
-        if error.name not in ("torch", "matplotlib", "rich"):
+        if error.name not in ("torch", "matplotlib", "rich", "threadpoolctl"):
             raise
         args.parser.error(f"{error.name} is not installed: pip install 'rnn-parity[parity]'")
     except MemoryError:
