@@ -168,7 +168,20 @@ def no_grad() -> Iterator[None]:
     >>> y.requires_grad
     False
     """
-    before, mode.recording = mode.recording, False
+    with _recording(False):
+        yield
+
+
+@contextmanager
+def enable_grad() -> Iterator[None]:
+    """Record inside the block, also where it stands inside ``no_grad``."""
+    with _recording(True):
+        yield
+
+
+@contextmanager
+def _recording(value: bool) -> Iterator[None]:
+    before, mode.recording = mode.recording, value
     try:
         yield
     finally:
@@ -207,6 +220,9 @@ class Walk:
                     self.give(edge, gradient)
 
     def finish(self, retain_graph: bool) -> None:
+        self.leaves = {leaf: d for leaf, d in self.leaves.items() if leaf.requires_grad}  # frozen since: none is left
+        for leaf in self.leaves:
+            leaf._check_grad()
         for leaf, gradient in self.leaves.items():
             leaf._accumulate(gradient)
         if not retain_graph:

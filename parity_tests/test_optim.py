@@ -497,3 +497,52 @@ def test_one_bad_gradient_stops_the_step_before_anything_is_written() -> None:
         SGD([a, b]).step()
     assert_array_equal(a, [1, 1])
     assert a.version == 1
+
+
+def test_a_step_that_cannot_be_made_is_not_begun() -> None:
+    frozen = np.ones(2)
+    frozen.flags.writeable = False
+    for spoil in (
+        lambda o, b: setattr(b, "data", frozen),
+        lambda o, b: o.param_groups[0].update(lr="a"),
+        lambda o, b: setattr(b, "grad", np.ones(2)),
+    ):
+        a, b = p(), p()
+        a.grad, b.grad = Tensor(np.ones(2)), Tensor(np.ones(2))
+        optimizer = SGD([a, b], momentum=0.9)
+        spoil(optimizer, b)
+        with pytest.raises((ValueError, TypeError), match=r"must (be|hold)"):
+            optimizer.step()
+        assert_array_equal(a, [1, 1])
+        assert not optimizer.state
+
+
+def test_settings_given_as_numpy_scalars_do_not_widen_float32() -> None:
+    a = Parameter(np.ones(2, np.float32))
+    a.grad = Tensor(np.ones(2, np.float32))
+    optimizer = SGD([a], lr=np.float64(0.1), momentum=np.float64(0.9))
+    optimizer.step()
+    optimizer.step()
+    assert optimizer.state[a]["momentum_buffer"].dtype == np.float32
+
+
+def test_state_is_never_shared() -> None:
+    a = p()
+    a.grad = Tensor(np.ones(2))
+    optimizer = SGD([a], momentum=0.9)
+    optimizer.step()
+    buffer = optimizer.state[a]["momentum_buffer"]
+    assert not np.shares_memory(buffer, a.grad.data)
+    saved = optimizer.state_dict()
+    assert not np.shares_memory(buffer, saved["state"][0]["momentum_buffer"])
+    optimizer.load_state_dict(saved)
+    assert not np.shares_memory(optimizer.state[a]["momentum_buffer"], saved["state"][0]["momentum_buffer"])
+
+
+@pytest.mark.parametrize("state_dict", [None, {}, [], {"state": {}}, {"state": {0: 3}, "param_groups": None}])
+def test_what_is_no_state_dict_is_refused(state_dict: Any) -> None:
+    optimizer = SGD([p()])
+    if isinstance(state_dict, dict) and "param_groups" in state_dict:
+        state_dict = {**optimizer.state_dict(), "state": {0: 3}}
+    with pytest.raises(ValueError, match="must be a mapping"):
+        optimizer.load_state_dict(state_dict)

@@ -14,6 +14,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 import numpy_rnn
 from numpy_rnn.gradcheck import Report, compare
 from numpy_rnn.packing import places
+from numpy_rnn.tape import enable_grad
 from numpy_rnn.typing import Array, MaybeArray
 from torch_rnn.dropout import next_dropout_masks
 from torch_rnn.tolerances import PARITY
@@ -68,7 +69,7 @@ def check_parity(
 
     states = () if state is None else tuple(state) if isinstance(state, tuple | list) else (state,)
     arrays = [to_array(value) if isinstance(value, torch.Tensor) else np.array(value) for value in (x, *states)]
-    with _borrowed(ours), _borrowed(theirs), torch.enable_grad():
+    with _borrowed(ours), _borrowed(theirs), enable_grad(), torch.enable_grad():
         leaves = [numpy_rnn.Tensor(array.copy(), requires_grad=array.dtype.kind == "f") for array in arrays]
         options: dict[str, Any] = {} if lengths is None else {"lengths": lengths}
         if masks := dropout_masks(theirs, arrays[0].shape, lengths):
@@ -80,6 +81,10 @@ def check_parity(
 
         torch_leaves = [torch.from_numpy(array).clone().requires_grad_(array.dtype.kind == "f") for array in arrays]
         torch_outputs = _flatten(call(theirs, _arguments(torch_leaves), lengths))
+        if len(outputs) != len(torch_outputs):
+            raise ValueError(
+                f"torch_module must return {len(outputs)} tensors as module does, got {len(torch_outputs)}"
+            )
         torch.autograd.backward(torch_outputs, [torch.from_numpy(d) for d in upstream])
 
         cell = isinstance(ours, numpy_rnn.RNNCell | numpy_rnn.LSTMCell | numpy_rnn.GRUCell)

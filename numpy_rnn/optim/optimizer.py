@@ -40,6 +40,8 @@ class Optimizer:
         self.param_groups: list[Group] = []
         self.state: dict[Tensor, State] = {}
         self._steps = 0  # so that a schedule can tell whether it comes too early
+        if not isinstance(params, Iterable):
+            raise TypeError(f"params must be an iterable of Tensors or dicts, got {type(params).__name__}")
         given: list[Any] = list(params)
         if not given:
             raise ValueError("params must hold at least one Tensor, got none")
@@ -48,6 +50,8 @@ class Optimizer:
 
     def add_param_group(self, group: Group) -> None:
         """Add parameters with settings of their own; raises ``ValueError`` for an unknown setting or a repeated one."""
+        if not isinstance(group, Mapping) or "params" not in group:
+            raise TypeError(f"a parameter group must be a dict with params, got {group!r}")
         tensors = group["params"]
         tensors = [tensors] if isinstance(tensors, Tensor) else list(tensors)
         known = {tensor for other in self.param_groups for tensor in other["params"]}
@@ -62,6 +66,7 @@ class Optimizer:
         if unknown := set(group) - set(self.defaults) - {"params", "initial_lr"}:
             raise ValueError(f"unknown settings of {type(self).__name__}: {', '.join(sorted(unknown))}")
         settings = {**self.defaults, **group}
+        settings = {k: v.item() if isinstance(v, np.generic) else v for k, v in settings.items()}  # would widen float32
         self._check(settings)
         self.param_groups.append({**settings, "params": tensors})
 
@@ -94,12 +99,11 @@ class Optimizer:
         """
         loss = None if closure is None else closure()
         updates = [(p, p.grad, group) for group in self.param_groups for p in group["params"] if p.grad is not None]
-        for parameter, gradient, _ in updates:
-            if gradient.shape != parameter.shape or gradient.dtype != parameter.dtype:
-                raise ValueError(
-                    f"grad must be {parameter.shape} {parameter.dtype} like its parameter, "
-                    f"got {gradient.shape} {gradient.dtype}"
-                )
+        for parameter, _, group in updates:
+            parameter._check_grad()
+            if not parameter.data.flags.writeable:
+                raise ValueError("params must hold writable Tensors, got one over a read-only array")
+            self._check(group)
         for parameter, gradient, group in updates:
             if parameter not in self.state:
                 self.state[parameter] = self._start(parameter.data, group)
@@ -133,6 +137,8 @@ class Optimizer:
 
         Raises ``ValueError`` if it does not fit; nothing is loaded then.
         """
+        if not isinstance(state_dict, Mapping) or not {"state", "param_groups"} <= set(state_dict):
+            raise ValueError("state_dict must be a mapping with the keys state and param_groups")
         groups, name = state_dict["param_groups"], type(self).__name__
         sizes = [len(group["params"]) for group in self.param_groups]
         if (got := [len(group["params"]) for group in groups]) != sizes:
@@ -149,10 +155,12 @@ class Optimizer:
         ]
         loaded = {}
         for number, state in state_dict["state"].items():
-            if number not in range(len(owners)):
+            if isinstance(number, bool) or number not in range(len(owners)):
                 raise ValueError(f"state_dict must number its parameters 0 to {len(owners) - 1}, got {number!r}")
             tensor, group = owners[number]
             start = self._start(tensor.data, group)
+            if not isinstance(state, Mapping):
+                raise ValueError(f"state of parameter {number} must be a mapping, got {type(state).__name__}")
             if missing := set(start) - set(state):
                 raise ValueError(f"state of parameter {number} must have {', '.join(sorted(missing))}")
             loaded[tensor] = {
@@ -167,6 +175,8 @@ class Optimizer:
 
 def _like(example: Any, value: Any, name: str) -> Any:
     """Return a copy of ``value`` of the kind of ``example``: an array of its dtype, or a number of its type."""
+    if np.asarray(value).dtype.kind not in "fiub":
+        raise ValueError(f"{name} must be real numbers, got {type(value).__name__}")
     if np.shape(value) != np.shape(example):
         raise ValueError(f"{name} must be {np.shape(example)}, got {np.shape(value)}")
     if isinstance(example, np.ndarray):
@@ -175,6 +185,8 @@ def _like(example: Any, value: Any, name: str) -> Any:
 
 
 def check_at_least_zero(name: str, value: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{name} must be a number, got {type(value).__name__}")
     if not value >= 0:
         raise ValueError(f"{name} must be at least 0, got {value}")
 
