@@ -546,3 +546,43 @@ def test_what_is_no_state_dict_is_refused(state_dict: Any) -> None:
         state_dict = {**optimizer.state_dict(), "state": {0: 3}}
     with pytest.raises(ValueError, match="must be a mapping"):
         optimizer.load_state_dict(state_dict)
+
+
+@pytest.mark.parametrize("settings", [{"maximize": True}, {"weight_decay": 0.1}, {"nesterov": True}])
+def test_momentum_of_a_single_number(settings: dict[str, Any]) -> None:
+    ours, theirs = Parameter(np.array(1.0)), torch.nn.Parameter(torch.tensor(1.0, dtype=torch.float64))
+    optimizers = SGD([ours], 0.1, 0.9, **settings), torch.optim.SGD([theirs], 0.1, 0.9, **settings)
+    for k in range(5):
+        ours.grad, theirs.grad = Tensor(np.array(1.0 + k)), torch.tensor(1.0 + k, dtype=torch.float64)
+        for optimizer in optimizers:
+            optimizer.step()
+    assert_parity(ours, theirs, "a number")
+
+
+def test_named_parameters_will_do_and_a_closure_records() -> None:
+    linear = numpy_rnn.Linear(2, 1, rng=0)
+    optimizer = SGD(linear.named_parameters(), lr=0.1)
+
+    def closure() -> Tensor:
+        loss = numpy_rnn.mse_loss(linear(np.ones((1, 2), np.float32)), np.zeros((1, 1), np.float32))
+        loss.backward()
+        return loss
+
+    with numpy_rnn.no_grad():
+        assert optimizer.step(closure).item() > 0
+    assert linear.weight.version == 2
+    torch_linear = torch.nn.Linear(2, 1)
+    theirs = torch.optim.SGD(torch_linear.named_parameters(), lr=0.2)
+    optimizer.load_state_dict(theirs.state_dict())
+    assert optimizer.param_groups[0]["lr"] == 0.2
+    with pytest.raises(ValueError, match="betas must be a pair"):
+        numpy_rnn.Adam(linear.parameters(), betas=(0.9, 0.9, 0.9))
+
+
+def test_settings_in_a_state_dict_are_checked_before_anything_is_loaded() -> None:
+    optimizer = SGD([p()], lr=0.1)
+    saved = optimizer.state_dict()
+    saved["param_groups"][0]["lr"] = -1.0
+    with pytest.raises(ValueError, match="lr must be at least 0"):
+        optimizer.load_state_dict(saved)
+    assert optimizer.param_groups[0]["lr"] == 0.1

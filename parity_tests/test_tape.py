@@ -510,3 +510,25 @@ def test_an_index_list_is_kept_as_it_was() -> None:
     index[0] = 2
     y.backward(np.ones(1))
     np.testing.assert_array_equal(x.grad, [1, 0, 0])
+
+
+def test_the_advice_fits_what_was_written() -> None:
+    """A carried weight, a head after added-up losses, and a state reset in place have other causes and cures."""
+    messages = {}
+    for what in ("weight", "head", "state"):
+        model = numpy_rnn.SequenceModel("lstm", 2, 3, 1, dtype="float64", rng=0)
+        h = Tensor(np.ones((1, 4, 3)))
+        output, _ = model(one_window()[1], (h, Tensor(np.ones((1, 4, 3)))))
+        with no_grad():
+            if what == "state":
+                h[:, 0] = 0
+            else:
+                (model.linear.weight if what == "head" else model.rnn.weight_hh_l0).add_(1.0)
+        with pytest.raises(InPlaceModificationError) as caught:
+            output.backward(np.ones(output.shape))
+        messages[what] = str(caught.value)
+    assert "of an LSTM both h and c" in messages["weight"]
+    assert "losses are added up over windows" in messages["head"]
+    assert "`h[:, done] = 0`" in messages["state"]
+    assert "carried" not in messages["state"]
+    assert "h_0 [4, 3] is at version 1" in messages["state"]

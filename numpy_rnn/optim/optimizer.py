@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from numpy_rnn.tape import enable_grad
 from numpy_rnn.tensor import Tensor
 from numpy_rnn.typing import Array
 
@@ -19,7 +20,7 @@ Group = dict[str, Any]
 SCALAR: Any = np.float32
 
 # A group has these in PyTorch only; they choose an implementation and change no result beyond rounding.
-IMPLEMENTATION = {"foreach", "fused", "capturable", "differentiable"}
+IMPLEMENTATION = {"foreach", "fused", "capturable", "differentiable", "param_names"}
 
 
 class Optimizer:
@@ -54,6 +55,7 @@ class Optimizer:
             raise TypeError(f"a parameter group must be a dict with params, got {group!r}")
         tensors = group["params"]
         tensors = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+        tensors = [t[1] if isinstance(t, tuple) and len(t) == 2 else t for t in tensors]  # named_parameters() will do
         known = {tensor for other in self.param_groups for tensor in other["params"]}
         for tensor in tensors:
             if not isinstance(tensor, Tensor):
@@ -97,7 +99,11 @@ class Optimizer:
 
         Raises ``ValueError`` if a gradient has not its parameter's shape and dtype; nothing is updated then.
         """
-        loss = None if closure is None else closure()
+        if closure is None:
+            loss = None
+        else:
+            with enable_grad():
+                loss = closure()
         updates = [(p, p.grad, group) for group in self.param_groups for p in group["params"] if p.grad is not None]
         for parameter, _, group in updates:
             parameter._check_grad()
@@ -108,12 +114,12 @@ class Optimizer:
             if parameter not in self.state:
                 self.state[parameter] = self._start(parameter.data, group)
             p, writes, decay = parameter.data, self._writes, group["weight_decay"]
-            g = -gradient.data if group["maximize"] else gradient.data
+            g = np.asarray(-gradient.data) if group["maximize"] else gradient.data  # a 0-d array stays one
             if decay != 0 and group.get("decoupled_weight_decay"):
                 p *= 1 - group["lr"] * decay  # (9.29)
                 writes += 1
             elif decay != 0:
-                g = g + decay * p  # (9.28)
+                g = np.asarray(g + decay * p)  # (9.28)
             self._update(p, g, self.state[parameter], group)
             for _ in range(writes):
                 parameter._bump_version(f"{type(self).__name__}.step()")
