@@ -16,8 +16,13 @@ def write_aside(path: Path, write: Callable[[Path], None]) -> None:
     ...     path.read_text(), len(list(path.parent.iterdir()))
     ('hello', 1)
 
-    Whatever ``write`` raises is raised; ``path`` is then what it was before, and nothing else is left.
+    Whatever ``write`` raises is raised; ``path`` is then what it was before, and nothing else is left. A link stays a
+    link, to the new file; what is no file (a pipe, a device) is written to, not replaced.
     """
+    path = Path(os.path.realpath(path))
+    if path.exists() and not path.is_file() and not path.is_dir():
+        write(path)
+        return
     aside = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.part")
     try:
         write(aside)

@@ -54,14 +54,13 @@ def compare(name: str, got: Array, expected: Array, noise: float = 0.0) -> Compa
     finite = np.abs(expected[np.isfinite(expected)])
     scale = finite.max() if finite.size else finite.dtype.type(0)
     worst = float(error[index])
-    if worst <= noise and scale <= 1e3 * noise:
-        worst = 0.0
+    in_noise = worst <= noise and scale <= 1e3 * noise
     ulp = float(np.spacing(scale.astype(np.result_type(got, expected))))
     return Comparison(
         name,
         got.shape,
         worst,
-        0.0 if worst == 0 else worst / float(scale) if scale > 0 else np.inf,
+        0.0 if worst == 0 or in_noise else worst / float(scale) if scale > 0 else np.inf,
         0.0 if worst == 0 else worst / ulp if scale > 0 else np.inf,
         tuple(int(i) for i in index),
         float(got[index]),
@@ -171,6 +170,9 @@ def check_backward(
         raise ValueError(f"method must be 'complex' or 'central', got {method!r}")
     if not isinstance(inputs, Mapping):
         raise TypeError(f"inputs must be a mapping from names to arrays, got {type(inputs).__name__}")
+    for name, value in {"step": step, "tolerance": tolerance}.items():
+        if value is not None and not (isinstance(value, int | float | np.floating) and 0 < value < np.inf):
+            raise ValueError(f"{name} must be a finite number above 0, got {value!r}")
     arrays = {name: np.array(value) for name, value in inputs.items()}
     for name, array in arrays.items():
         if array.dtype not in (np.float64, np.longdouble):
@@ -179,7 +181,7 @@ def check_backward(
     outputs = _outputs(result)
     rng = np.random.default_rng(seed)
     upstream = [rng.normal(size=output.shape) for output in outputs]
-    given = tuple(d.copy() for d in upstream)
+    given = tuple(_unwritable({str(i): d for i, d in enumerate(upstream)}))
     returned = _guarded("backward", backward, arrays, given if isinstance(result, tuple | list) else given[0])
     gradients = [returned] if len(arrays) == 1 and isinstance(returned, np.ndarray) else returned
     if not isinstance(gradients, Sequence):
@@ -201,10 +203,14 @@ def check_backward(
                 raise ValueError(f"the gradient of {name} must be {array.shape}, got {np.shape(gradient)}")
             h = _step(array, method) if step is None else step
             derivatives[name] = _numerical(loss, arrays, name, method, h)
+            if not np.isfinite(derivatives[name]).all():
+                raise ValueError(
+                    f"the numerical derivative by {name} must be finite, got nan or inf: check the forward"
+                )
             # What rounding the loss itself leaves unknown: a derivative that is truly zero is seldom exactly so.
-            largest = np.abs(array).max(initial=0) or 1
-            noise = 4 * np.finfo(array.dtype).eps * terms / float(largest if method == "complex" else h)
-            rows.append(compare(name, np.asarray(gradient), derivatives[name], noise))
+            noise = 4 * float(np.finfo(array.dtype).eps) * terms / (1 if method == "complex" else h)
+            largest = max(float(np.abs(d).max(initial=0)) for d in derivatives.values())
+            rows.append(compare(name, np.asarray(gradient), derivatives[name], min(noise, 1e-6 * largest)))
     if not rows:
         raise ValueError("backward must return at least one gradient, got only None")
     if method == "complex":

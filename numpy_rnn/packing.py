@@ -12,7 +12,14 @@ from numpy_rnn.tensor import Tensor, as_tensor, record
 from numpy_rnn.typing import Array
 
 
-class PackedSequence(NamedTuple):
+class _Fields(NamedTuple):
+    data: Tensor
+    batch_sizes: Array
+    sorted_indices: Array | None = None
+    unsorted_indices: Array | None = None
+
+
+class PackedSequence(_Fields):
     """Sequences as rows, longest first: the first step of each, then the second step of those that have one, ...
 
     >>> packed = pack_sequence([np.array([[1.0], [2.0]]), np.array([[3.0]])])
@@ -20,14 +27,22 @@ class PackedSequence(NamedTuple):
     ([1.0, 3.0, 2.0], [2, 1])
 
     ``data`` (ΣT, ...); ``batch_sizes`` (T,): how many sequences each step has; ``sorted_indices`` (B,): which of the
-    user's sequences is the longest, the second longest, ...; ``unsorted_indices`` (B,): the way back; both None where
-    the order is the user's own.
+    user's sequences is the longest, the second longest, ...; ``unsorted_indices`` (B,): the way back, found from the
+    first where it is not given; both None where the order is the user's own.
     """
 
-    data: Tensor
-    batch_sizes: Array
-    sorted_indices: Array | None = None
-    unsorted_indices: Array | None = None
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        data: Tensor,
+        batch_sizes: Array,
+        sorted_indices: Array | None = None,
+        unsorted_indices: Array | None = None,
+    ) -> PackedSequence:
+        if unsorted_indices is None and sorted_indices is not None:
+            unsorted_indices = np.argsort(sorted_indices)
+        return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
 
 
 class Places(NamedTuple):
@@ -41,7 +56,11 @@ class Places(NamedTuple):
 
 def check_lengths(lengths: ArrayLike | Tensor, T: int, B: int) -> Array:
     """Return ``lengths`` (B,) if they are whole numbers from 1 to T, else raise an error that names a wrong one."""
-    array = np.asarray(lengths)
+    try:
+        array = np.asarray(lengths)
+    except ValueError:
+        raise TypeError(f"lengths must be whole numbers (B,), got {lengths!r}") from None
+    array = array.astype(np.intp) if array.size == 0 else array  # an empty list has no dtype of its own
     if array.dtype.kind not in "iu":
         raise TypeError(f"lengths must be whole numbers, got {array.dtype}")
     if array.shape != (B,):
@@ -52,7 +71,10 @@ def check_lengths(lengths: ArrayLike | Tensor, T: int, B: int) -> Array:
 
 
 def places(lengths: Array) -> Places:
-    """Return where packed rows stand, for lengths (B,) of at least 1.
+    """Return where packed rows stand, for lengths (B,) of at least 1; equal ones keep their order.
+
+    (PyTorch's sort does not, from 17 sequences on: its packed rows can then stand in another order than ours, which
+    their ``sorted_indices`` tell.)
 
     >>> places(np.array([1, 2])).t.tolist(), places(np.array([1, 2])).b.tolist()
     ([0, 0, 1], [1, 0, 1])
@@ -111,12 +133,15 @@ def pad_packed_sequence(
     lengths = packed_lengths(sequence)
     T = int(lengths.max())
     if total_length is not None:
+        if isinstance(total_length, bool) or not isinstance(total_length, int | np.integer):
+            raise TypeError(f"total_length must be an int or None, got {type(total_length).__name__}")
         if total_length < T:
             raise ValueError(f"total_length must be at least the longest length, {T}, got {total_length}")
-        T = total_length
-    p = places(lengths)
-    index = (p.b, p.t) if batch_first else (p.t, p.b)
-    data = sequence.data
+        T = int(total_length)
+    t, b = np.nonzero(np.asarray(sequence.batch_sizes)[:, None] > np.arange(len(lengths)))
+    b = b if sequence.sorted_indices is None else np.asarray(sequence.sorted_indices)[b]
+    index = (b, t) if batch_first else (t, b)
+    data = as_tensor("data", sequence.data)
     shape = (len(lengths), T) if batch_first else (T, len(lengths))
     padded = np.full((*shape, *data.shape[1:]), padding_value, data.dtype)
     padded[index] = data.data  # (T, B, ...) (5.20)
@@ -130,10 +155,16 @@ def packed_lengths(sequence: PackedSequence) -> Array:
     Raises ``ValueError`` where its parts do not fit together.
     """
     sizes = np.asarray(sequence.batch_sizes)
+    if sizes.dtype.kind not in "iu":
+        raise TypeError(f"batch_sizes must be whole numbers, got {sizes.dtype}")
     if sizes.ndim != 1 or sizes.size == 0 or sizes[-1] < 1 or (np.diff(sizes) > 0).any():
         raise ValueError(f"batch_sizes must be at least one, positive and in decreasing order, got {sizes.tolist()}")
     if len(sequence.data) != sizes.sum():
         raise ValueError(f"data must have Σ batch_sizes = {sizes.sum()} rows, got {len(sequence.data)}")
+    for name in ("sorted_indices", "unsorted_indices"):
+        indices = getattr(sequence, name)
+        if indices is not None and not np.array_equal(np.sort(indices), np.arange(sizes[0])):
+            raise ValueError(f"{name} must hold each of 0 to B-1 = {sizes[0] - 1} once, got {np.asarray(indices)}")
     lengths: Array = (sizes[:, None] > np.arange(sizes[0])).sum(axis=0)
     return lengths if sequence.unsorted_indices is None else lengths[sequence.unsorted_indices]
 
@@ -186,6 +217,8 @@ def unpad_sequence(padded: Tensor | ArrayLike, lengths: ArrayLike, batch_first: 
     Raises as ``pack_padded_sequence`` does.
     """
     padded = as_tensor("padded", padded)
+    if padded.ndim < 2:
+        raise ValueError(f"padded must be {'(B, T, ...)' if batch_first else '(T, B, ...)'}, got {padded.shape}")
     B, T = padded.shape[:2] if batch_first else padded.shape[1::-1]
     checked = check_lengths(lengths, T, B)
     return [padded[b, :n] if batch_first else padded[:n, b] for b, n in enumerate(checked.tolist())]

@@ -18,6 +18,24 @@ if TYPE_CHECKING:
 
 PAGE = "derivations/04-inplace-error.md"
 
+CARRIED = (
+    "Usual cause: the state carried from one window to the next still leads back into windows that ran before the "
+    "update.\n"
+    "Usual cures: carry `state.detach()`, of an LSTM both h and c (the gradient then stops at the window's start), or "
+    "run one backward over all windows before the one update."
+)
+ADDED_UP = (
+    "Usual cause: an output or a loss from before the update is used in a backward after it, as where losses are "
+    "added up over windows; detaching the state does not help then.\n"
+    "Usual cures: one backward for each window's own loss, with `loss.item()` for the printed sum, or one backward of "
+    "the whole sum before the one update. If the state was carried without `detach()`: carry `state.detach()`."
+)
+WRITTEN = (
+    "Usual cause: an array was written to after a forward had used it, as in `h[:, done] = 0`.\n"
+    "Usual cures: write into a copy before the next forward, `h = h.detach().clone()` (the gradient stops there), or "
+    "run the backward first."
+)
+
 
 class InPlaceModificationError(RuntimeError):
     """An array that this backward needs was written to after it was saved.
@@ -34,11 +52,7 @@ class InPlaceModificationError(RuntimeError):
             f"{self.name} {list(self.shape)} is at version {version}; expected version {self.expected} instead.\n"
             f"{self.saved_by} saved it at version {self.expected}; {written_by} has written into it since, so this "
             "backward cannot know the values that the forward used.\n"
-            "Usual cause: the state carried from one window to the next still leads back into windows that ran before "
-            "the update.\n"
-            "Usual cures: carry `state.detach()` (the gradient then stops at the window's start), or run one backward "
-            "over all windows before the one update.\n"
-            f"Why, and what each does to the gradient: {PAGE}"
+            f"{saved.advice}\nWhy, and what each cure does to the gradient: {PAGE}"
         )
 
 
@@ -52,8 +66,8 @@ class GraphFreedError(RuntimeError):
             f"{self.name} as {self.saved_by} saved it, and an earlier backward has freed it.\n"
             "Usual cause: the state carried from one window to the next leads back into a window whose backward has "
             "run.\n"
-            "Usual cure: carry `state.detach()`. `retain_graph=True` on the first backward keeps the arrays, but a "
-            "parameter update in between then fails as an in-place modification.\n"
+            "Usual cure: carry `state.detach()`, of an LSTM both h and c. `retain_graph=True` on the first backward "
+            "keeps the arrays, but a parameter update in between then fails as an in-place modification.\n"
             f"Why: {PAGE}"
         )
 
@@ -81,8 +95,15 @@ class Saved:
         self._array: Any = array
         self._counter = owner._counter if owner is not None else None
         self.version = self._counter.value if self._counter is not None else 0  # (4.2)
-        self.shape: tuple[int, ...] = owner.shape if owner is not None else ()
         self.name, self.saved_by = name, saved_by
+        self.shape: tuple[int, ...] = array.shape if isinstance(array, np.ndarray) else ()
+
+    @property
+    def advice(self) -> str:
+        """The usual cause of a write into this kind of array, and the usual cures."""
+        if not self.name.startswith(("weight", "bias")):
+            return WRITTEN
+        return CARRIED if self.name.startswith(("weight_hh", "weight_ih", "weight_hr")) else ADDED_UP
 
     def read(self) -> Any:
         if mode.reads is not None:
@@ -168,7 +189,20 @@ def no_grad() -> Iterator[None]:
     >>> y.requires_grad
     False
     """
-    before, mode.recording = mode.recording, False
+    with _recording(False):
+        yield
+
+
+@contextmanager
+def enable_grad() -> Iterator[None]:
+    """Record inside the block, also where it stands inside ``no_grad``."""
+    with _recording(True):
+        yield
+
+
+@contextmanager
+def _recording(value: bool) -> Iterator[None]:
+    before, mode.recording = mode.recording, value
     try:
         yield
     finally:
@@ -207,6 +241,9 @@ class Walk:
                     self.give(edge, gradient)
 
     def finish(self, retain_graph: bool) -> None:
+        self.leaves = {leaf: d for leaf, d in self.leaves.items() if leaf.requires_grad}  # frozen since: none is left
+        for leaf in self.leaves:
+            leaf._check_grad()
         for leaf, gradient in self.leaves.items():
             leaf._accumulate(gradient)
         if not retain_graph:

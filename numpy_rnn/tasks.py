@@ -44,6 +44,10 @@ class Task:
     defaults: Mapping[str, Any]  # settings that differ for this task from those of ``rnn-parity``
     head: bool = True  # whether a linear layer reads the prediction off the hidden state
 
+    def __post_init__(self) -> None:
+        for array in (self.inputs, self.targets):
+            array.flags.writeable = False
+
     @property
     def x(self) -> Array:
         """The inputs to train on, (train_steps, B, I)."""
@@ -88,7 +92,7 @@ class Task:
 
             ARV = (1/n) Σ (p - y)² / variance
 
-        The constant prediction that knows the mean would have about 1, a perfect one 0. Persistence is the same
+        A perfect prediction has 0; 1 is as far off as the whole series is from its mean. Persistence is the same
         figure for p = the step's input: "the next value is this one".
 
         Raises ``ValueError`` for predictions of another shape.

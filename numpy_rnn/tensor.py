@@ -7,6 +7,7 @@ helpers ``+``, indexing and ``clone``; each brings its own hand-written backward
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -111,6 +112,8 @@ class Tensor:
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Say whether ``backward`` shall leave a gradient in ``.grad``; only a leaf can be told."""
         if not self.is_leaf:
+            if requires_grad:
+                return self
             raise RuntimeError("requires_grad can only be set on a leaf; use detach() to get one over the same memory")
         if requires_grad and self.dtype not in FLOATS:
             raise TypeError(f"only float32 and float64 Tensors can require gradients, got {self.dtype}")
@@ -156,6 +159,16 @@ class Tensor:
             return self.data.astype(dtype or self.dtype)
         return self.numpy()
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        """Copy a leaf, with its gradient; the copy begins at version 0, as in PyTorch."""
+        if not self.is_leaf:
+            raise RuntimeError("only a leaf can be copied deeply: use detach() or clone()")
+        copied = type(self).__new__(type(self))
+        Tensor.__init__(copied, self.data.copy(), self.requires_grad)
+        memo[id(self)] = copied
+        copied.grad = None if self.grad is None else copy.deepcopy(self.grad, memo)
+        return copied
+
     def __len__(self) -> int:
         return len(self.data)
 
@@ -168,7 +181,7 @@ class Tensor:
     def __add__(self, other: Tensor | ArrayLike) -> Tensor:
         other_array = other.data if isinstance(other, Tensor) else np.asarray(other)
         if not isinstance(other, Tensor) and other_array.ndim == 0:
-            return record("add", [np.asarray(self.data + other)], [self], lambda d_output: [d_output])[0]
+            return record("add", [np.asarray(self.data + other_array.item())], [self], lambda d_output: [d_output])[0]
         if other_array.shape != self.shape or other_array.dtype != self.dtype:
             raise ValueError(
                 f"+ needs two of one shape and dtype, got {self.shape} {self.dtype} "
@@ -226,6 +239,19 @@ class Tensor:
         self._counter.value += 1  # (4.1)
         self._counter.written_by = written_by
         return self
+
+    def _check_grad(self) -> None:
+        """Raise unless there is no gradient yet, or one that can be added to."""
+        grad: Any = self.grad
+        if grad is None:
+            return
+        if not isinstance(grad, Tensor):
+            raise TypeError(f"grad must be a Tensor or None, got {type(grad).__name__}")
+        if grad.shape != self.shape or grad.dtype != self.dtype:
+            expected = f"{self.shape} {self.dtype} like its parameter"
+            raise ValueError(f"grad must be {expected}, got {grad.shape} {grad.dtype}")
+        if not grad.data.flags.writeable:
+            raise ValueError("grad must be writable, got a read-only array")
 
     def _accumulate(self, gradient: Array) -> None:
         """Add to ``.grad``; the first ``gradient``, which nobody else holds, becomes it."""
@@ -307,6 +333,8 @@ def _plain_index(index: Any) -> Any:
     """Return ``index`` without Tensors, and without memory that somebody may write to later."""
     if isinstance(index, tuple):
         return tuple(_plain_index(i) for i in index)
+    if isinstance(index, list):
+        return np.array([i.item() if isinstance(i, Tensor) else i for i in index], dtype=None if index else np.intp)
     if isinstance(index, Tensor):
         index = index.data
     return index.copy() if isinstance(index, np.ndarray) else index

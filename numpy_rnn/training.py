@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -84,15 +84,33 @@ def train(
     """
     if carry not in CARRIES:
         raise ValueError(f"carry must be one of {', '.join(CARRIES)}, got {carry!r}")
-    if window < 1:
-        raise ValueError(f"window must be at least 1, got {window}")
+    if isinstance(window, bool) or not isinstance(window, int) or window < 1:
+        raise ValueError(f"window must be a whole number of at least 1, got {window!r}")
     if len(x) != len(y) or len(x) == 0:
         raise ValueError(f"x and y must have the same number of time steps, at least 1, got {len(x)} and {len(y)}")
+    if isinstance(epochs, bool) or not isinstance(epochs, int) or epochs < 1:
+        raise ValueError(f"epochs must be a whole number of at least 1, got {epochs!r}")
+    if clip is not None and not clip > 0:
+        raise ValueError(f"clip must be above 0 or None, got {clip!r}")
     starts = range(0, len(x), window)
     inputs = [backend.tensor(x[start : start + window]) for start in starts]
     targets = [backend.tensor(y[start : start + window]) for start in starts]
+    return _train(model, optimizer, inputs, targets, y.dtype, backend, carry, epochs, clip)
+
+
+def _train(
+    model: Any,
+    optimizer: Any,
+    inputs: Sequence[Any],
+    targets: Sequence[Any],
+    dtype: Any,
+    backend: Backend,
+    carry: str,
+    epochs: int,
+    clip: float | None,
+) -> Iterator[Record]:
     lengths = [len(target) for target in targets]
-    groups = [list(range(len(starts)))] if carry == "full" else [[i] for i in range(len(starts))]
+    groups = [list(range(len(inputs)))] if carry == "full" else [[i] for i in range(len(inputs))]
     parameters = list(model.parameters())
     step = 0
     for epoch in range(1, epochs + 1):
@@ -105,7 +123,7 @@ def train(
                 losses.append(backend.mse_loss(output, targets[i]))
             total = sum(lengths[i] for i in group)
             weights = [lengths[i] / total for i in group]
-            backend.backward(losses, [backend.tensor(np.array(w, y.dtype)) for w in weights])
+            backend.backward(losses, [backend.tensor(np.array(w, dtype)) for w in weights])
             if clip is None:
                 grad_norm = backend.total_norm(parameters)
             else:
@@ -125,13 +143,14 @@ def epoch_loss(records: Iterable[Record]) -> float:
 
 def predict(model: Any, x: Array, backend: Backend = NUMPY) -> Array:
     """Return the model's output (T, B, O) over the whole of ``x`` from the zero state, in evaluation mode."""
-    training = model.training
+    modes = [(module, module.training) for module in model.modules()]
     model.eval()
     try:
         with backend.no_grad():
             output, _ = model(backend.tensor(x))
     finally:
-        model.train(training)
+        for module, training in modes:
+            module.training = training
     return backend.array(output)
 
 

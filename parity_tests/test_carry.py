@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import numpy_rnn
-from numpy_rnn.training import NUMPY, train
+from numpy_rnn.training import NUMPY, predict, train
 from parity_tests.helpers import assert_parity, randomise
 from torch_rnn import twin
 from torch_rnn.backend import TORCH
@@ -127,3 +127,69 @@ def test_three_hundred_steps_of_training(name: str, carry: str) -> None:
     assert records[-1][0].loss < 0.5 * records[0][0].loss
     for (parameter_name, a), b in zip(model.named_parameters(), torch_model.parameters(), strict=True):
         assert_parity(a, b, parameter_name)
+
+
+@pytest.mark.parametrize("carry", ["detach", "reset", "full"])
+def test_the_training_loop_against_one_written_out_in_torch(carry: str) -> None:
+    """Both backends share the loop, so its rules need a judge that does not: the same, spelled out for two epochs."""
+    model, torch_model, x, y = make()
+    x, y = x.reshape(WINDOWS * T, B, I), y.reshape(WINDOWS * T, B, 2)
+    records = list(
+        train(model, numpy_rnn.SGD(model.parameters(), lr=0.1), x, y, window=5, carry=carry, epochs=2, clip=0.05)
+    )
+    optimizer = torch.optim.SGD(torch_model.parameters(), lr=0.1)
+    expected = []
+    for _epoch in range(2):
+        state, parts = None, []
+        for start in (0, 5, 10):  # the last window has two steps
+            output, state = torch_model(torch.from_numpy(x[start : start + 5]), state)
+            loss = ((output - torch.from_numpy(y[start : start + 5])) ** 2).mean()
+            parts.append((len(output), loss))
+            if carry != "full":
+                optimizer.zero_grad()
+                loss.backward()
+                expected.append((len(output), loss.item(), clip(torch_model)))
+                optimizer.step()
+                state = state.detach() if carry == "detach" else None
+        if carry == "full":
+            optimizer.zero_grad()
+            total = sum(n * part for n, part in parts) / len(x)
+            total.backward()
+            expected.append((len(x), total.item(), clip(torch_model)))
+            optimizer.step()
+    assert [r.length for r in records] == [n for n, _, _ in expected]
+    np.testing.assert_allclose([(r.loss, r.grad_norm) for r in records], [e[1:] for e in expected], rtol=1e-11)
+    assert min(r.grad_norm for r in records) > 0.05  # reported before clipping, which always acts here
+
+
+def clip(module: Any) -> float:
+    norm = torch.sqrt(sum((p.grad**2).sum() for p in module.parameters()))
+    for p in module.parameters():
+        p.grad.mul_(0.05 / (norm + 1e-6))
+    return float(norm)
+
+
+def test_predict_leaves_every_mode_as_it_was() -> None:
+    model, torch_model, x, _ = make()
+    for network, backend in ((model, NUMPY), (torch_model, TORCH)):
+        network.rnn.eval()
+        predict(network, x[0], backend)
+        assert (network.training, network.rnn.training, network.linear.training) == (True, False, True)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"carry": "keep"}, "carry must be one of detach, reset, full, got 'keep'"),
+        ({"window": 0}, "window must be a whole number of at least 1, got 0"),
+        ({"window": 2.5}, "window must be a whole number of at least 1, got 2.5"),
+        ({"epochs": 0}, "epochs must be a whole number of at least 1, got 0"),
+        ({"clip": float("nan")}, "clip must be above 0 or None, got nan"),
+    ],
+)
+def test_bad_options_are_refused_at_once(options: dict[str, Any], message: str) -> None:
+    model, _, x, y = make()
+    with pytest.raises(ValueError, match=message):
+        train(model, None, x[0], y[0], **{"window": 3, **options})
+    with pytest.raises(ValueError, match="the same number of time steps, at least 1, got 3 and 2"):
+        train(model, None, x[0], y[0][:2], window=3)

@@ -102,6 +102,8 @@ def test_verdict_at_the_tolerance():
     verdict = judge(pairs((1.0, 1.0), (2.0 * (1 + 0.9 * tolerance), 2.0)), "float64")
     assert verdict.agree
     assert verdict.worst[0].step == 2
+    assert judge(pairs((tolerance, 0.0), (1.0, 1.0)), "float64").outcome == "differ"
+    assert judge(pairs((1.0 + tolerance, 1.0)), "float64").agree == (1.0 + tolerance - 1.0 <= tolerance)
     verdict = judge(pairs((1.0, 1.0), (2.0, 2.0 * (1 + 1.1 * tolerance)), (1.5, 1.0)), "float64")
     assert (verdict.outcome, verdict.first[0].step, verdict.worst[0].step) == ("differ", 2, 3)
     assert "5.0e-01 of the loss, at step 3" in verdict.sentence()

@@ -4,6 +4,7 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -12,6 +13,7 @@ import numpy_rnn
 import torch_rnn
 from numpy_rnn.tape import PAGE
 from torch_rnn import Explanation, explain
+from torch_rnn.inplace.explain import OUTSIDE
 
 T, B, I, H, K = 3, 5, 2, 4, 7  # noqa: E741
 SGD = torch.optim.SGD
@@ -76,6 +78,13 @@ def clear(e: Explanation) -> list[str]:
     return names
 
 
+def but_for_what_is_outside(e: Explanation) -> list[str]:
+    """The names of the candidates whose one doubt is that an array outside the module may have their shape."""
+    assert clear(e) == []
+    assert "If it is none of these, it is an array that the forward was given or made" in flat(e)
+    return [c.name for c in e.candidates if c.doubts == (OUTSIDE,)]
+
+
 def flat(e: Explanation) -> str:
     return " ".join(e.text.split())
 
@@ -98,10 +107,11 @@ def test_one_layer_is_certain_and_the_message_shows_the_transpose(cell: Any, dty
     assert f"an inplace operation: weight_hh_l0 {list(shape)} is at version 2; expected version 1 instead." in text
     assert "it was written to 1 time since" in text
     assert "the window that saved it ran after 0 updates" in text
-    assert "AdamW, NAdam and ASGD raise it twice, fused=True not at all)" in text
+    assert "each step raised it by one (AdamW, NAdam and ASGD: by two)" in text
     assert text.index("Usual cause: the state carried from one window to the next") < text.index("a loss added up")
     assert "carry `state.detach()`" in text
-    assert "one backward over all windows before the one update" in text
+    assert "and take `retain_graph=True` out, or run one backward over all windows before the one update" in text
+    assert text.index("it alone fits") < text.index("Usual cause") < text.index("If it began at version 1")
     assert "What decides" not in text
 
 
@@ -121,8 +131,10 @@ def test_the_articles_own_setting_leaves_two_and_says_what_decides() -> None:
     error, i, state = failing_loop(carried(rnn, x), rnn.parameters(), torch.optim.Adadelta)
     e = explain(error, rnn, state)
     assert (i, e.version, e.expected, e.shape) == (2, 3, 2, (1, 1))
-    assert clear(e) == ["weight_ih_l0", "weight_hh_l0"]
+    assert clear(e) == ["weight_hh_l0", "weight_ih_l0"]  # in the order of reading, and not certain
     assert "an array [1, 1] is at version 3" in flat(e)
+    assert "Where all were written, the first one is the most likely" in flat(e)
+    assert flat(e).index("- weight_hh_l0") < flat(e).index("Usual cause") < flat(e).index("What decides")
     assert "2 fit equally well, and the message cannot tell them apart" in flat(e)
     assert "not the weight_ih of a first layer fed with data" in flat(e)
     assert "ran after 1 update." in flat(e)
@@ -144,7 +156,7 @@ def test_layers_of_one_shape_are_all_listed() -> None:
     rnn = nn.RNN(I, H, num_layers=2)
     error, _, state = failing_loop(carried(rnn, series()), rnn.parameters())
     e = explain(error, rnn, state)
-    assert clear(e) == ["weight_hh_l0", "weight_ih_l1", "weight_hh_l1"]
+    assert clear(e) == ["weight_hh_l1", "weight_ih_l1", "weight_hh_l0"]
     for name in clear(e):
         assert f"- {name} [4, 4]: the shape of its transpose" in flat(e)
     assert "let only one of them be written to at a time" in flat(e)
@@ -156,15 +168,47 @@ def test_only_what_was_written_fits() -> None:
     e = explain(error, rnn, state)
     assert clear(e) == ["weight_ih_l1"]
     doubted = [c for c in e.candidates if c.doubts]
-    assert [(c.name, c.version) for c in doubted] == [("weight_hh_l0", 1), ("weight_hh_l1", 1)]
+    assert [(c.name, c.version) for c in doubted] == [("weight_hh_l1", 1), ("weight_hh_l0", 1)]
     assert all("it is at version 1 now, and versions never fall" in c.doubts[0] for c in doubted)
-    assert "Less likely: - weight_hh_l0" in flat(e)
+    assert "Less likely: - weight_hh_l1" in flat(e)
 
 
 def test_two_directions() -> None:
     gru = nn.GRU(I, H, bidirectional=True)
     error, _, state = failing_loop(carried(gru, series()), gru.parameters())
-    assert clear(explain(error, gru, state)) == ["weight_hh_l0", "weight_hh_l0_reverse"]
+    assert clear(explain(error, gru, state)) == ["weight_hh_l0_reverse", "weight_hh_l0"]
+
+
+@pytest.mark.parametrize("bidirectional", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("learn_input", [False, True])
+def test_the_order_is_that_in_which_backward_reads(bidirectional: bool, dtype: torch.dtype, learn_input: bool) -> None:
+    """Among those of one shape, written one at a time, those that fail, in the order in which hooks see them read."""
+    lstm = nn.LSTM(H, H, num_layers=2, bidirectional=bidirectional).to(dtype)
+    names, reads = {p.data_ptr(): name for name, p in lstm.named_parameters()}, list[str]()
+
+    def unpack(t: Tensor) -> Tensor:
+        reads.append(names.get(t.data_ptr(), ""))
+        return t
+
+    x = series(dtype, H)[0].requires_grad_(learn_input)
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t, unpack):
+        output, _ = lstm(x)
+    output.sum().backward()
+    output, _ = lstm(x)
+    written(*lstm.parameters())
+    e = explain(failure(output.sum().backward), lstm)
+    shown = dict.fromkeys(name for name in reads if name in clear(e))
+    assert clear(e)[0] == next(iter(shown))
+    fused = dtype == torch.float32 and torch.backends.mkldnn.is_available()
+    if fused or not learn_input:
+        assert [name for name in clear(e) if name in shown] == list(shown)
+    unread = [name for name in clear(e) if name not in shown]
+    assert clear(e)[len(shown) :] == unread
+    assert all(name.startswith("weight_ih_l0") for name in unread)
+    assert bool(unread) == (not fused and not learn_input)
+    assert ("reads every weight and bias" in flat(e)) == fused
+    assert ("not the weight_ih of a first layer fed with data" in flat(e)) != fused
 
 
 def test_many_candidates_are_counted_not_printed() -> None:
@@ -192,6 +236,8 @@ def test_the_fused_lstm_of_square_inputs_and_its_biases() -> None:
     e = explain(error, lstm, state)
     assert e.shape == (4, 1)
     assert clear(e) == ["weight_ih_l0", "weight_hh_l0"]
+    assert "It reads every weight and bias, whatever needs a gradient. Where all were written, the first" in flat(e)
+    assert "fed with data" not in flat(e)
     lstm = nn.LSTM(I, H)
     error, _, state = failing_loop(carried(lstm, series()), [lstm.bias_hh_l0])
     e = explain(error, lstm, state)
@@ -200,7 +246,7 @@ def test_the_fused_lstm_of_square_inputs_and_its_biases() -> None:
 
 
 def test_fused_messages_fit_no_layer_that_is_never_fused_there() -> None:
-    message = "modified by an inplace operation: [torch.FloatTensor [4, 2]] is at version 1; expected version 1"
+    message = "modified by an inplace operation: [torch.FloatTensor [4, 2]] is at version 1; expected version 0"
     for module in (nn.RNN(I, H), nn.RNNCell(I, H), nn.Linear(I, H)):
         e = explain(message, module)
         assert clear(e) == []
@@ -315,7 +361,7 @@ def test_an_embedding_model_with_the_carried_state() -> None:
     model = Language(False)
     ids = torch.arange(4 * T * B).reshape(4, T, B) % K
     error, _, state = failing_loop(carried(model, ids), model.parameters())
-    assert clear(explain(error, model, state)) == ["gru.weight_ih_l0", "gru.weight_hh_l0"]
+    assert clear(explain(error, model, state)) == ["gru.weight_hh_l0", "gru.weight_ih_l0"]
 
 
 class OwnCell(nn.Module):
@@ -338,10 +384,10 @@ def test_an_own_cell(transposed: bool) -> None:
     error, i, state = failing_loop(carried(cell, series()), [cell.u])
     assert ("which is output 0 of" in str(error)) == transposed
     e = explain(error, cell, state)
-    assert clear(e) == ["u"]
+    assert (clear(e) if transposed else but_for_what_is_outside(e)) == ["u"]
     assert (i, e.version, e.expected, e.candidates[0].transposed) == (1, 1, 0, transposed)
     assert "state.detach()" in e.text
-    assert "once a step" not in flat(e)  # nobody knows at which version an own parameter began
+    assert "If it began" not in flat(e)  # nobody knows at which version an own parameter began
 
 
 def test_vectors_of_an_own_cell_cannot_be_told_apart() -> None:
@@ -349,14 +395,33 @@ def test_vectors_of_an_own_cell_cannot_be_told_apart() -> None:
     error, _, state = failing_loop(carried(cell, series()), [cell.b, cell.gain])
     e = explain(error, cell, state)
     assert e.shape == (H,)
-    assert clear(e) == ["b", "gain"]
+    assert but_for_what_is_outside(e) == ["b", "gain"]
+    assert "2 fit equally well" in flat(e)
+    assert "What" not in flat(e).partition("let only one of them be written to")[2]
+
+
+def test_an_input_buffer_of_an_own_weights_shape_is_not_taken_for_it() -> None:
+    class Scale(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.w = nn.Parameter(torch.ones(B, H))
+
+        def forward(self, x: Tensor) -> Tensor:
+            return x * self.w
+
+    module, x = Scale(), torch.ones(B, H)
+    y = module(x)
+    x.fill_(2)  # what was modified; the weight, at version 1 too, was not read
+    written(module.w)
+    e = explain(failure(y.sum().backward), module)
+    assert (but_for_what_is_outside(e), e.certain) == (["w"], False)
 
 
 def test_an_own_cell_without_its_state_is_not_taken_for_recurrent() -> None:
     cell = OwnCell()
     error, _, _ = failing_loop(carried(cell, series()), cell.parameters())
     e = explain(error, cell)
-    assert "gain" in clear(e)
+    assert "gain" in but_for_what_is_outside(e)
     assert "window" not in e.text
     assert "a result carried on" in flat(e)
 
@@ -407,14 +472,15 @@ def test_buffers_of_a_batch_norm() -> None:
     y = norm(x)
     norm.reset_running_stats()
     e = explain(failure(y.sum().backward), norm)
-    assert clear(e) == ["running_mean", "running_var"]
-    assert [(c.name, c.version) for c in e.candidates if c.doubts] == [("weight", 1), ("bias", 1)]
+    assert but_for_what_is_outside(e) == ["running_mean", "running_var"]
+    assert [(c.name, c.version) for c in e.candidates[2:]] == [("weight", 1), ("bias", 1)]
+    assert "If it is a parameter" not in flat(e)
     assert "Usual cause: a buffer" in flat(e)
     assert "window" not in e.text
     y = norm(x)
     written(norm.running_var)
     e = explain(failure(y.sum().backward), norm)
-    assert clear(e) == ["running_var"]
+    assert but_for_what_is_outside(e) == ["running_var"]
     assert e.expected == 2
 
 
@@ -446,9 +512,12 @@ def test_a_bias_is_only_added() -> None:
     y = norm(torch.randn(B, H, requires_grad=True))
     written(*norm.parameters())
     e = explain(failure(y.sum().backward), norm)
-    assert clear(e) == ["weight"]
+    assert but_for_what_is_outside(e) == ["weight"]
     assert [c.name for c in e.candidates] == ["weight", "bias"]
-    assert e.candidates[1].doubts == ("a bias is only added: nothing of it is kept",)
+    assert e.candidates[1].doubts == (
+        OUTSIDE,
+        "a bias is only added: nothing of it is kept",
+    )
 
 
 def test_what_a_users_own_layer_does_with_its_weight_is_not_presumed() -> None:
@@ -460,7 +529,8 @@ def test_what_a_users_own_layer_does_with_its_weight_is_not_presumed() -> None:
     y = layer(torch.randn(B, K, requires_grad=True))
     written(layer.weight)
     e = explain(failure(y.sum().backward), layer)
-    assert (clear(e), e.shape, e.candidates[0].transposed) == (["weight"], (K, H), False)
+    assert but_for_what_is_outside(e) == ["weight"]
+    assert (e.shape, e.candidates[0].transposed) == ((K, H), False)
 
 
 # Nothing to do with recurrent nets ------------------------------------------------------------------------------------
@@ -586,7 +656,7 @@ def test_bfloat16_for_real() -> None:
     w = nn.Parameter(torch.ones(I, H, dtype=torch.bfloat16))
     y = torch.ones(B, I, dtype=torch.bfloat16, requires_grad=True) @ w
     written(w)
-    assert clear(explain(failure(y.sum().backward), nn.ParameterList([w]))) == ["0"]
+    assert but_for_what_is_outside(explain(failure(y.sum().backward), nn.ParameterList([w]))) == ["0"]
 
 
 def test_a_number_without_axes() -> None:
@@ -594,13 +664,45 @@ def test_a_number_without_axes() -> None:
     y = w * torch.ones(B, requires_grad=True)
     written(w)
     e = explain(failure(y.sum().backward), nn.ParameterDict({"w": w}))
-    assert (clear(e), e.shape) == (["w"], ())
+    assert (but_for_what_is_outside(e), e.shape) == (["w"], ())
 
 
 def test_a_message_without_versions() -> None:
     e = explain(MESSAGE.partition(": [")[0], nn.RNN(I, H))
     assert (e.kind, e.version, e.shape, e.candidates, e.certain) == ("modified in place", None, None, (), False)
     assert "does not say which array" in flat(e)
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_versions_that_make_no_sense(version: int) -> None:
+    gru = nn.GRU(I, H)
+    of = ", which is output 0 of AsStridedBackward0,"
+    e = explain(MESSAGE.format(kind="torch.FloatTensor", shape=[H, 3 * H], op=of, version=version), gru)
+    assert (clear(e), e.candidates, e.certain) == ([], (), False)
+    assert (e.version, e.expected) == (version, 1)
+    assert "The message's versions make no sense" in flat(e)
+    assert "times since" not in flat(e)
+
+
+def test_an_error_of_numpy_rnn_explains_itself() -> None:
+    for keep, kind in ((True, "modified in place"), (False, "backward a second time")):
+        rnn, h = numpy_rnn.RNN(I, H, rng=0), None
+        optimizer = numpy_rnn.SGD(rnn.parameters(), lr=0.1)
+        x = series()[0].numpy()
+
+        def loop(rnn: Any = rnn, h: Any = h, optimizer: Any = optimizer, x: Any = x, keep: bool = keep) -> None:
+            for _ in range(3):
+                output, h = rnn(x, h)
+                output.backward(np.ones_like(output.data), retain_graph=keep)
+                optimizer.step()
+
+        error = failure(loop)
+        for module in (rnn, nn.Linear(I, H)):
+            e = explain(error, module)  # type: ignore[arg-type]
+            assert (e.kind, e.text, e.certain) == (kind, str(error), True)
+        if keep:
+            assert (e.version, e.expected, e.shape) == (error.version, error.expected, (H, H))  # type: ignore[attr-defined]
+            assert [c.name for c in e.candidates] == ["weight_hh_l0"]
 
 
 def test_what_has_no_version_or_no_shape_is_passed_over() -> None:

@@ -74,7 +74,7 @@ def test_an_error_of_a_thousandth_in_one_entry_is_noticed_and_located() -> None:
 def test_it_agrees_with_torch_on_a_function_of_torchs() -> None:
     def torch_gradients(upstream: np.ndarray, x: np.ndarray, w: np.ndarray) -> list[np.ndarray]:
         tensors = [torch.from_numpy(a.copy()).requires_grad_() for a in (x, w)]
-        (tensors[0] @ tensors[1]).tanh().backward(torch.from_numpy(upstream))
+        (tensors[0] @ tensors[1]).tanh().backward(torch.from_numpy(upstream.copy()))
         return [t.grad.numpy() for t in tensors]
 
     rng = np.random.default_rng(0)
@@ -181,3 +181,36 @@ CALLS: list[tuple[Any, type[Exception], str]] = [
 def test_bad_calls_by_message(call: Any, kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message):
         call()
+
+
+def test_a_backward_that_writes_into_its_upstream_gradient_is_refused() -> None:
+    with pytest.raises(ValueError, match="backward must not write into its arguments"):
+        check_backward(lambda x: x * x, lambda d, x: [np.multiply(d, 2 * x, out=d)], X)
+
+
+@pytest.mark.parametrize("step", [0, -1.0, np.nan, np.inf, "a"])
+def test_a_step_that_is_none_is_refused(step: Any) -> None:
+    with pytest.raises(ValueError, match="step must be a finite number above 0"):
+        check_backward(np.tanh, lambda d, x: [d], X, method="central", step=step)
+
+
+def test_small_true_gradients_are_not_lost_in_the_noise() -> None:
+    """A state 40 steps back: its gradient is 1e-20 of the others', and still checked to its last digits."""
+    rng = np.random.default_rng(0)
+    shapes = {"x": (40, 1, 1), "h_0": (1, 1), "w_ih": (1, 1), "w_hh": (1, 1)}
+    arrays = {name: 0.3 * rng.normal(size=shape) for name, shape in shapes.items()}
+
+    def run(*a: Any) -> Any:
+        return cell.forward(*a)[1]
+
+    def back(d: Any, *a: Any, wrong: float = 0.0) -> Any:
+        g = cell.backward(None, d, cell.forward(*a)[2], a[2], a[3])
+        return g.dx, g.dh_0 + wrong, g.dw_ih, g.dw_hh
+
+    assert check_backward(run, back, arrays).ok
+    assert not check_backward(run, lambda *a: back(*a, wrong=1e-10), arrays).ok
+
+
+def test_a_forward_that_gives_nan_is_refused() -> None:
+    with pytest.raises(ValueError, match="numerical derivative by x must be finite"):
+        check_backward(lambda x: x * np.nan, lambda d, x: [d * np.nan], X)

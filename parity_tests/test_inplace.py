@@ -12,8 +12,8 @@ from parity_tests.helpers import assert_parity
 from parity_tests.mutations import mutated
 from torch_rnn.inplace import story
 from torch_rnn.inplace.agreement import differences
-from torch_rnn.inplace.experiment import CARRIES, LOSSES, Experiment, run, true_gradients
-from torch_rnn.inplace.sides import IN_PLACE, SECOND_TIME, SIDES, TracedTorchSide
+from torch_rnn.inplace.experiment import CARRIES, LOSSES, Experiment, Outcome, Window, run, true_gradients
+from torch_rnn.inplace.sides import IN_PLACE, SECOND_TIME, SIDES, Failure, TracedTorchSide
 from torch_rnn.inplace.variants import ARTICLE, SILENT, VARIANTS
 from torch_rnn.twins import twin
 
@@ -222,6 +222,86 @@ def test_the_story_is_whole_and_readable() -> None:
     for name in VARIANTS:
         assert f"    {name} " in text
     assert "PyTorch, at i = 2: one of the variables" in text
+    flat = " ".join(text.split())
+    for name in SILENT:
+        row = next(line for line in text.splitlines() if line.startswith(f"    {name} ") and "%" in line)
+        assert row.endswith("0.6%, 1.5%, 0.9%")
+    assert "20.5% of the norm of dW_hh in the last window" in flat
+    if torch.backends.mkldnn.is_available():
+        rows = "lstm i=1: 2 for 1, lstm-h-only i=1: 2 for 1, lstm-detach runs."
+        assert f"the same three rows are then: {rows}" in flat
+
+
+def test_json_says_null_for_what_pytorch_does_not_tell() -> None:
+    told = story.as_json(story.results(["article"])["article"])
+    assert told["numpy"]["reads"] == ["rnn.weight_hh_l0"]
+    assert told["torch"]["reads"] is None
+
+
+def outcome(**changed: Any) -> Outcome:
+    """One window that ran, and a failure in the next; ``changed`` names what of them is otherwise."""
+    window: dict[str, Any] = {
+        "loss": 1.5,
+        "gradients": {"w": np.array([[1.0, -2.0]]), "v": np.array([1e-6]), "unused": None},
+        "weights": {},
+        "versions_before": {"w": 1},
+        "versions_after": {"w": 2},
+        "shares_memory": True,
+    }
+    failed: dict[str, Any] = {"kind": IN_PLACE, "message": "", "version": 3, "expected": 2, "shape": (1, 2)}
+    window |= {key: value for key, value in changed.items() if key in window}
+    failed |= {key: value for key, value in changed.items() if key in failed}
+    windows = [Window(**window)] * changed.get("windows", 1)
+    return Outcome(windows, None if changed.get("ran") else Failure(**failed))
+
+
+def gradients(**changed: Any) -> dict[str, Any]:
+    return {"gradients": {"w": np.array([[1.0, -2.0]]), "v": np.array([1e-6]), "unused": None} | changed}
+
+
+EQUAL: list[dict[str, Any]] = [
+    {},
+    {"message": "in other words"},
+    {"shape": (2, 1)},  # the transpose
+    gradients(w=np.array([[1.0, -2.0 - 1e-12]])),
+    gradients(v=np.array([1e-6 + 1e-15])),  # 1e-9 of its own scale, 5e-14 of a hundredth of the largest
+]
+OTHERWISE: list[tuple[dict[str, Any], str]] = [
+    (gradients(w=np.array([[1.0, -2.001]])), "window 0: dw differs by"),
+    (gradients(w=np.array([[1.0, np.nan]])), "window 0: dw differs by inf"),
+    (gradients(v=np.array([1e-6 + 1e-12])), "window 0: dv differs by"),
+    (gradients(v=np.array([-1e-6])), "window 0: dv differs by"),
+    (gradients(w=None), "window 0: dw is None on one side only"),
+    (gradients(unused=np.array([0.0])), "window 0: dunused is None on one side only"),
+    (gradients(more=np.array([1.0])), "window 0: dmore is None on one side only"),
+    (gradients(w=np.array([1.0, -2.0])), "window 0: dw has the shapes"),
+    ({"loss": 1.5001}, "window 0: loss differs by"),
+    ({"versions_before": {"w": 0}}, "window 0: versions_before"),
+    ({"versions_after": {"w": 3}}, "window 0: versions_after"),
+    ({"shares_memory": False}, "window 0: shares_memory"),
+    ({"windows": 2}, "numpy: "),
+    ({"version": 4}, "numpy: "),
+    ({"expected": 1}, "numpy: "),
+    ({"shape": (2, 2)}, "numpy: "),
+    ({"shape": (1, 1, 2)}, "numpy: "),
+    ({"kind": SECOND_TIME}, "numpy: "),
+    ({"ran": True}, "numpy: "),
+]
+
+
+@pytest.mark.parametrize("changed", EQUAL)
+def test_what_is_equal_is_no_difference(changed: dict[str, Any]) -> None:
+    experiment = Experiment(dtype="float64")
+    assert differences(experiment, outcome(), outcome(**changed)) == []
+    assert differences(experiment, outcome(**changed), outcome()) == []
+
+
+@pytest.mark.parametrize(("changed", "said"), OTHERWISE)
+def test_each_difference_is_reported(changed: dict[str, Any], said: str) -> None:
+    experiment = Experiment(dtype="float64")
+    for pair in ((outcome(), outcome(**changed)), (outcome(**changed), outcome())):
+        (found,) = differences(experiment, *pair)
+        assert found.startswith(said)
 
 
 @pytest.mark.parametrize(

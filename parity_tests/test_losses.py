@@ -14,7 +14,7 @@ import numpy_rnn
 from numpy_rnn import Linear, Tensor
 from numpy_rnn.gradcheck import check_backward
 from numpy_rnn.losses import classes, differences, logistic
-from parity_tests.helpers import assert_all_parity, run_both
+from parity_tests.helpers import assert_all_parity, assert_parity, run_both
 from parity_tests.mutations import mutated
 from parity_tests.mutations.losses import MISTAKES
 
@@ -542,3 +542,23 @@ def test_names_order_and_defaults_are_those_of_torch() -> None:
         assert {n: p.default for n, p in ours.items()} == {n: theirs[n].default for n in ours}
         rest = set(theirs) - set(ours)
         assert rest <= {"size_average", "reduce", *(["weight"] if loss in DIFFERENCES else [])}
+
+
+@pytest.mark.parametrize("name", ["mse_loss", "l1_loss", "huber_loss"])
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_weights_of_the_difference_losses(name: str, reduction: str) -> None:
+    rng = np.random.default_rng(0)
+    arrays = [2 * rng.normal(size=(4, 3)) for _ in range(2)]
+    weight = rng.uniform(0, 2, size=(4, 3))
+    ours = [numpy_rnn.Tensor(a.copy(), requires_grad=True) for a in arrays]
+    theirs = [torch.from_numpy(a.copy()).requires_grad_() for a in arrays]
+    loss = getattr(numpy_rnn, name)(*ours, reduction=reduction, weight=weight)
+    torch_loss = getattr(torch.nn.functional, name)(*theirs, reduction=reduction, weight=torch.from_numpy(weight))
+    assert_parity(loss, torch_loss, "loss")
+    upstream = rng.normal(size=loss.shape)
+    loss.backward(upstream)
+    torch_loss.backward(torch.from_numpy(upstream))
+    for a, b in zip(ours, theirs, strict=True):
+        assert_parity(a.grad, b.grad, "gradient")
+    with pytest.raises(ValueError, match="weight must have the shape of input"):
+        getattr(numpy_rnn, name)(*ours, weight=weight[0])

@@ -229,6 +229,9 @@ def test_check_parity_on_a_users_own_modules() -> None:
     frozen = Doubled(False)
     frozen.weight.requires_grad = False
     assert check_parity(frozen, x, torch_module=TorchDoubled()).worst.name == "dweight"
+    theirs = TorchDoubled()
+    theirs.weight.requires_grad_(False)
+    assert check_parity(Doubled(False), x, torch_module=theirs).worst.name == "dweight"
     other = TorchDoubled()
     other.weight.data += 1
     with pytest.raises(ValueError, match="weight must have the same values in both modules"):
@@ -294,6 +297,14 @@ HEAD = Linear(3, 2, dtype="float64", rng=0)
 def test_bad_input_is_refused_by_message(call: Any, kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message):
         call()
+
+
+def test_linears_law_of_initial_weights() -> None:
+    linear = Linear(50, 400, rng=0)
+    for parameter in linear.parameters():
+        values = parameter.numpy() * np.sqrt(50)
+        assert np.abs(values).max() <= 1
+        np.testing.assert_allclose(values.var(), 1 / 3, atol=0.05)
 
 
 def test_a_module_without_a_forward_says_so() -> None:

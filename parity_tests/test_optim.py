@@ -497,3 +497,92 @@ def test_one_bad_gradient_stops_the_step_before_anything_is_written() -> None:
         SGD([a, b]).step()
     assert_array_equal(a, [1, 1])
     assert a.version == 1
+
+
+def test_a_step_that_cannot_be_made_is_not_begun() -> None:
+    frozen = np.ones(2)
+    frozen.flags.writeable = False
+    for spoil in (
+        lambda o, b: setattr(b, "data", frozen),
+        lambda o, b: o.param_groups[0].update(lr="a"),
+        lambda o, b: setattr(b, "grad", np.ones(2)),
+    ):
+        a, b = p(), p()
+        a.grad, b.grad = Tensor(np.ones(2)), Tensor(np.ones(2))
+        optimizer = SGD([a, b], momentum=0.9)
+        spoil(optimizer, b)
+        with pytest.raises((ValueError, TypeError), match=r"must (be|hold)"):
+            optimizer.step()
+        assert_array_equal(a, [1, 1])
+        assert not optimizer.state
+
+
+def test_settings_given_as_numpy_scalars_do_not_widen_float32() -> None:
+    a = Parameter(np.ones(2, np.float32))
+    a.grad = Tensor(np.ones(2, np.float32))
+    optimizer = SGD([a], lr=np.float64(0.1), momentum=np.float64(0.9))
+    optimizer.step()
+    optimizer.step()
+    assert optimizer.state[a]["momentum_buffer"].dtype == np.float32
+
+
+def test_state_is_never_shared() -> None:
+    a = p()
+    a.grad = Tensor(np.ones(2))
+    optimizer = SGD([a], momentum=0.9)
+    optimizer.step()
+    buffer = optimizer.state[a]["momentum_buffer"]
+    assert not np.shares_memory(buffer, a.grad.data)
+    saved = optimizer.state_dict()
+    assert not np.shares_memory(buffer, saved["state"][0]["momentum_buffer"])
+    optimizer.load_state_dict(saved)
+    assert not np.shares_memory(optimizer.state[a]["momentum_buffer"], saved["state"][0]["momentum_buffer"])
+
+
+@pytest.mark.parametrize("state_dict", [None, {}, [], {"state": {}}, {"state": {0: 3}, "param_groups": None}])
+def test_what_is_no_state_dict_is_refused(state_dict: Any) -> None:
+    optimizer = SGD([p()])
+    if isinstance(state_dict, dict) and "param_groups" in state_dict:
+        state_dict = {**optimizer.state_dict(), "state": {0: 3}}
+    with pytest.raises(ValueError, match="must be a mapping"):
+        optimizer.load_state_dict(state_dict)
+
+
+@pytest.mark.parametrize("settings", [{"maximize": True}, {"weight_decay": 0.1}, {"nesterov": True}])
+def test_momentum_of_a_single_number(settings: dict[str, Any]) -> None:
+    ours, theirs = Parameter(np.array(1.0)), torch.nn.Parameter(torch.tensor(1.0, dtype=torch.float64))
+    optimizers = SGD([ours], 0.1, 0.9, **settings), torch.optim.SGD([theirs], 0.1, 0.9, **settings)
+    for k in range(5):
+        ours.grad, theirs.grad = Tensor(np.array(1.0 + k)), torch.tensor(1.0 + k, dtype=torch.float64)
+        for optimizer in optimizers:
+            optimizer.step()
+    assert_parity(ours, theirs, "a number")
+
+
+def test_named_parameters_will_do_and_a_closure_records() -> None:
+    linear = numpy_rnn.Linear(2, 1, rng=0)
+    optimizer = SGD(linear.named_parameters(), lr=0.1)
+
+    def closure() -> Tensor:
+        loss = numpy_rnn.mse_loss(linear(np.ones((1, 2), np.float32)), np.zeros((1, 1), np.float32))
+        loss.backward()
+        return loss
+
+    with numpy_rnn.no_grad():
+        assert optimizer.step(closure).item() > 0
+    assert linear.weight.version == 2
+    torch_linear = torch.nn.Linear(2, 1)
+    theirs = torch.optim.SGD(torch_linear.named_parameters(), lr=0.2)
+    optimizer.load_state_dict(theirs.state_dict())
+    assert optimizer.param_groups[0]["lr"] == 0.2
+    with pytest.raises(ValueError, match="betas must be a pair"):
+        numpy_rnn.Adam(linear.parameters(), betas=(0.9, 0.9, 0.9))
+
+
+def test_settings_in_a_state_dict_are_checked_before_anything_is_loaded() -> None:
+    optimizer = SGD([p()], lr=0.1)
+    saved = optimizer.state_dict()
+    saved["param_groups"][0]["lr"] = -1.0
+    with pytest.raises(ValueError, match="lr must be at least 0"):
+        optimizer.load_state_dict(saved)
+    assert optimizer.param_groups[0]["lr"] == 0.1

@@ -200,3 +200,30 @@ CALLS: list[tuple[Any, type[Exception], str]] = [
 def test_bad_calls_by_message(call: Any, kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message):
         call()
+
+
+@pytest.mark.parametrize("B", [17, 40])
+@pytest.mark.parametrize("equal", [True, False])
+def test_many_sequences_of_tied_lengths(B: int, equal: bool) -> None:
+    """PyTorch's sort is not stable, so its packed rows stand in another order than ours: both are unpacked rightly."""
+    lengths = np.full(B, 4) if equal else 1 + np.arange(B) % 3
+    x = np.random.default_rng(0).normal(size=(4, B, F))
+    theirs = torch_rnn_utils.pack_padded_sequence(torch.from_numpy(x), torch.from_numpy(lengths), enforce_sorted=False)
+    as_ours = PackedSequence(Tensor(theirs.data.numpy()), theirs.batch_sizes.numpy(), theirs.sorted_indices.numpy())
+    assert_array_equal(as_ours.unsorted_indices, theirs.unsorted_indices)
+    assert_same(numpy_rnn.pad_packed_sequence(as_ours), torch_rnn_utils.pad_packed_sequence(theirs))
+    ours = numpy_rnn.pack_padded_sequence(x, lengths, enforce_sorted=False)
+    assert_same(numpy_rnn.pad_packed_sequence(ours), torch_rnn_utils.pad_packed_sequence(theirs))
+    for dropout in (0.0, 0.5):
+        module = LSTM(F, 4, 2, dropout=dropout, bidirectional=True, dtype="float64", rng=0)
+        assert check_parity(module, x, lengths=lengths).ok
+    output, _ = module.eval()(as_ours)
+    assert_parity(output.data, twin(module)(theirs)[0].data, "packed by torch")
+
+
+@pytest.mark.parametrize("indices", [[0, 0, 1, 2, 3], [0, 1], [0, 1, 2, 3, 9]])
+def test_indices_that_are_no_order_are_refused(indices: list[int]) -> None:
+    wrong = PACKED._replace(sorted_indices=np.array(indices), unsorted_indices=np.argsort(indices))
+    for call in (lambda: numpy_rnn.pad_packed_sequence(wrong), lambda: MODULE(wrong)):
+        with pytest.raises(ValueError, match="sorted_indices must hold each of 0 to B-1 = 4 once"):
+            call()

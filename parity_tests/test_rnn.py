@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import numpy_rnn
+from numpy_rnn.cells import rnn as cell
 from parity_tests.helpers import assert_all_parity, assert_parity, randomise, run_both
 
 T, B, I, H = 6, 4, 3, 5  # noqa: E741
@@ -83,6 +84,26 @@ def test_frozen_parameters_and_inputs_get_no_gradient_and_the_others_theirs() ->
                 continue
             arrays = [rng.normal(size=(T, B, I)), rng.normal(size=(2, B, H))]
             assert_all_parity(run_both(module, arrays, grads, reads("both"), rng), (learnt, grads))
+
+
+@pytest.mark.parametrize("learnt", ["weight_hh_l0", "weight_hh_l0_reverse", "bias_ih_l1_reverse"])
+def test_one_direction_of_one_layer_learns_alone(learnt: str) -> None:
+    rng = np.random.default_rng(0)
+    module = randomise(numpy_rnn.RNN(I, H, 2, bidirectional=True, dtype="float64"), rng).requires_grad_(False)
+    getattr(module, learnt).requires_grad = True
+    pairs = run_both(module, [rng.normal(size=(T, B, I))], [False], reads("both"), rng)
+    assert_all_parity(pairs, learnt)
+    assert pairs[f"d {learnt}"][0] is not None
+
+
+def test_the_cells_backward_leaves_every_upstream_gradient_as_it_was() -> None:
+    rng = np.random.default_rng(0)
+    x, h_0, w_ih, w_hh = (rng.normal(size=s) for s in ((T, B, I), (B, H), (H, I), (H, H)))
+    h, _, saved = cell.forward(x, h_0, w_ih, w_hh)
+    dh, dh_n = rng.normal(size=h.shape), rng.normal(size=h_0.shape)
+    before = dh.tobytes(), dh_n.tobytes()
+    cell.backward(dh, dh_n, saved, w_ih, w_hh)
+    assert (dh.tobytes(), dh_n.tobytes()) == before
 
 
 def test_one_module_called_twice_in_a_graph_adds_its_gradients_up() -> None:

@@ -189,3 +189,50 @@ CELL = LSTMCell(3, 5, dtype="float64", rng=0)
 def test_bad_calls_by_message(call: Any, kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message):
         call()
+
+
+def test_dropout_alone_in_check_parity_and_on_whole_numbers() -> None:
+    x = np.random.default_rng(0).normal(size=(30, 40))
+    for p in (0.3, 1.0):
+        assert check_parity(Dropout(p), x).ok
+        assert check_parity(torch.nn.Dropout(p), x).ok
+    with pytest.raises(TypeError, match="input must be float32 or float64, got int64"):
+        Dropout(0.1)(np.arange(8))
+    with pytest.raises(TypeError, match="lengths must be None for a LSTMCell"):
+        check_parity(LSTMCell(3, 5), np.zeros((4, 3), np.float32), lengths=[1])
+    assert Embedding(5, 3)([]).shape == (0, 3)
+
+
+def test_tied_weights_stay_tied() -> None:
+    theirs = torch.nn.LSTM(3, 3, 2, bias=False, dtype=torch.float64)
+    theirs.weight_hh_l1 = theirs.weight_hh_l0
+    ours = to_numpy(theirs)
+    assert ours.weight_hh_l1 is ours.weight_hh_l0
+    x = np.random.default_rng(0).normal(size=(6, 4, 3))
+    assert check_parity(ours, x).ok
+    back = twin(ours)
+    assert back.weight_hh_l1 is back.weight_hh_l0
+    model = SequenceModel("gru", 5, 5, 7, vocabulary=7, dtype="float64", rng=0)
+    model.linear.weight = model.embedding.weight
+    back = twin(model)
+    assert back.linear.weight is back.embedding.weight
+    assert check_parity(model, np.random.default_rng(0).integers(0, 7, (6, 4))).ok
+
+
+@pytest.mark.parametrize("kind", [RNNCell, LSTMCell, GRUCell, RNN, LSTM, GRU])
+def test_what_comes_out_is_the_users_to_write_into(kind: Any) -> None:
+    shape = (4, 3) if issubclass(kind, RNNCell | LSTMCell | GRUCell) else (6, 4, 3)
+    x = np.random.default_rng(0).normal(size=shape)
+    gradients = []
+    for spoil in (False, True):
+        module = kind(3, 5, dtype="float64", rng=0)
+        outputs = module(x)
+        outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+        tensors = [t for o in outputs for t in (o if isinstance(o, tuple) else (o,))]
+        if spoil:
+            for tensor in tensors:
+                tensor.data[...] = 7
+        numpy_rnn.backward(tensors, [np.ones(tensor.shape) for tensor in tensors])
+        gradients.append([p.grad.numpy() for p in module.parameters()])
+    for a, b in zip(*gradients, strict=True):
+        assert_array_equal(a, b)

@@ -1,6 +1,8 @@
 """Tensor and the tape: version counters, detach, retain_graph and the two errors, with PyTorch's rules."""
 
+import copy
 import re
+import threading
 import weakref
 from typing import Any
 from unittest import mock
@@ -385,3 +387,148 @@ def test_a_backward_frees_the_memory_of_its_window_and_a_detached_state_holds_no
         assert sum(ref() is not None for ref in kept) == 4  # the graph of the last window, through its state
         state = state.detach()
         assert sum(ref() is not None for ref in kept) == 0
+
+
+def test_add_adds_alpha_times_and_accumulation_is_in_place_and_counted() -> None:
+    t = Tensor(np.ones(2))
+    t.add_(np.array([1.0, 2.0]), alpha=-0.5)
+    np.testing.assert_array_equal(t, [0.5, 0])
+    x = Tensor(np.ones(2), requires_grad=True)
+    (x + x).backward(np.ones(2))
+    grad = x.grad
+    (x + x).backward(np.ones(2))
+    assert x.grad is grad
+    assert grad.version == 1
+    np.testing.assert_array_equal(grad, [4, 4])
+
+
+def test_no_grad_is_of_its_thread_alone() -> None:
+    rnn, x = one_window()
+    seen: list[bool] = []
+    with no_grad():
+        thread = threading.Thread(target=lambda: seen.append(rnn(x)[0].requires_grad))
+        thread.start()
+        thread.join()
+    assert seen == [True]
+
+
+def test_a_copied_input_is_the_librarys_own_and_a_view_is_checked() -> None:
+    """As in torch: a batch_first input is copied to be time-major, so that a later write into it does no harm."""
+    gradients = []
+    for spoil in (False, True):
+        rnn, x = one_window(batch_first=True)
+        t = Tensor(np.ascontiguousarray(x.swapaxes(0, 1)))
+        output, _ = rnn(t)
+        if spoil:
+            t.zero_()
+        output.backward(np.ones(output.shape))
+        gradients.append(rnn.weight_ih_l0.grad.numpy())
+    np.testing.assert_array_equal(*gradients)
+    head = numpy_rnn.Linear(2, 1, dtype="float64", rng=0)
+    t = Tensor(np.ones((3, 2)))
+    y = head(t)
+    t.zero_()
+    with pytest.raises(InPlaceModificationError, match="input"):
+        y.backward(np.ones((3, 1)))
+
+
+def test_linear_reads_its_live_weight() -> None:
+    head = numpy_rnn.Linear(2, 1, dtype="float64", rng=0)
+    x = Tensor(np.ones((1, 2)), requires_grad=True)
+    y = head(x)
+    head.weight.data[...] = 7.0
+    y.backward(np.ones((1, 1)))
+    np.testing.assert_array_equal(x.grad, [[7, 7]])
+
+
+def test_a_frozen_layer_below_is_not_walked_and_its_weights_may_be_written() -> None:
+    for tensor, module in (
+        (Tensor, one_window(num_layers=2)[0]),
+        (torch.from_numpy, twin(one_window(num_layers=2)[0])),
+    ):
+        for name, p in module.named_parameters():
+            p.requires_grad_(name.endswith("l1"))
+        output, _ = module(tensor(one_window()[1]))
+        with no_grad() if module.__class__.__module__.startswith("numpy_rnn") else torch.no_grad():
+            module.weight_hh_l0.add_(1.0)
+        output.backward(tensor(np.ones(output.shape)))
+        assert module.weight_hh_l0.grad is None
+
+
+def test_what_was_frozen_after_the_forward_gets_no_gradient() -> None:
+    for tensor, module in ((Tensor, one_window()[0]), (torch.from_numpy, twin(one_window()[0]))):
+        output, _ = module(tensor(one_window()[1]))
+        module.weight_hh_l0.requires_grad_(False)
+        output.backward(tensor(np.ones(output.shape)))
+        assert module.weight_hh_l0.grad is None
+        assert module.weight_ih_l0.grad is not None
+
+
+def test_which_of_two_modified_arrays_is_named_is_as_in_torch() -> None:
+    """The last step reads W_hh, the first one the initial state: backward meets the weight first."""
+    messages = []
+    for tensor, module in ((Tensor, one_window()[0]), (torch.from_numpy, twin(one_window()[0]))):
+        x, hx = tensor(one_window()[1]), tensor(np.ones((1, 4, 3)))
+        output, _ = module(x, hx)
+        hx.add_(1.0)
+        with no_grad(), torch.no_grad():
+            module.weight_hh_l0.add_(1.0)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation") as caught:
+            output.backward(tensor(np.ones(output.shape)))
+        messages.append(str(caught.value))
+    assert ": weight_hh_l0 [3, 3] " in messages[0]
+    assert "[3, 3]]" in messages[1]
+
+
+def test_an_unusable_grad_is_refused_before_any_is_changed() -> None:
+    for wrong, message in (
+        (np.ones((3, 3)), "grad must be a Tensor or None"),
+        (Tensor(np.ones(2)), "like its parameter"),
+    ):
+        rnn, x = one_window()
+        rnn.bias_hh_l0.grad = wrong
+        with pytest.raises((TypeError, ValueError), match=message):
+            rnn(x)[0].backward(np.ones((3, 4, 3)))
+        assert rnn.weight_ih_l0.grad is None
+
+
+def test_deep_copies_are_leaves_at_version_0() -> None:
+    rnn, x = one_window()
+    rnn(x)[0].backward(np.ones((3, 4, 3)))
+    copied = copy.deepcopy(rnn)
+    assert {p.version for p in copied.parameters()} == {0}
+    assert not np.shares_memory(copied.weight_hh_l0.data, rnn.weight_hh_l0.data)
+    np.testing.assert_array_equal(copied.weight_hh_l0.grad, rnn.weight_hh_l0.grad)
+    with pytest.raises(RuntimeError, match="only a leaf can be copied deeply"):
+        copy.deepcopy(rnn(x)[0])
+    assert Tensor(np.ones(2, np.float32)).__add__(np.float64(1)).dtype == np.float32
+
+
+def test_an_index_list_is_kept_as_it_was() -> None:
+    x, index = Tensor(np.arange(3.0), requires_grad=True), [0]
+    y = x[index]
+    index[0] = 2
+    y.backward(np.ones(1))
+    np.testing.assert_array_equal(x.grad, [1, 0, 0])
+
+
+def test_the_advice_fits_what_was_written() -> None:
+    """A carried weight, a head after added-up losses, and a state reset in place have other causes and cures."""
+    messages = {}
+    for what in ("weight", "head", "state"):
+        model = numpy_rnn.SequenceModel("lstm", 2, 3, 1, dtype="float64", rng=0)
+        h = Tensor(np.ones((1, 4, 3)))
+        output, _ = model(one_window()[1], (h, Tensor(np.ones((1, 4, 3)))))
+        with no_grad():
+            if what == "state":
+                h[:, 0] = 0
+            else:
+                (model.linear.weight if what == "head" else model.rnn.weight_hh_l0).add_(1.0)
+        with pytest.raises(InPlaceModificationError) as caught:
+            output.backward(np.ones(output.shape))
+        messages[what] = str(caught.value)
+    assert "of an LSTM both h and c" in messages["weight"]
+    assert "losses are added up over windows" in messages["head"]
+    assert "`h[:, done] = 0`" in messages["state"]
+    assert "carried" not in messages["state"]
+    assert "h_0 [4, 3] is at version 1" in messages["state"]

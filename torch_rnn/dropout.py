@@ -46,3 +46,10 @@ def next_dropout_masks(module: torch.nn.Module, shape: Sequence[int]) -> list[Ar
                 mask.bernoulli_(1 - m.dropout).div_(1 - m.dropout)
             masks.append(to_array(mask.transpose(0, 1) if turned else mask))
     return masks
+
+
+def next_mask(p: float, x: Array) -> Array:
+    """Return the mask that the next call of a ``torch.nn.Dropout(p)`` on an array like ``x`` will draw."""
+    with torch.random.fork_rng(devices=[]):
+        mask = torch.zeros_like(torch.from_numpy(x))
+        return to_array(mask if p == 1 else mask.bernoulli_(1 - p).div_(1 - p))

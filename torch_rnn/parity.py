@@ -13,9 +13,9 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 import numpy_rnn
 from numpy_rnn.gradcheck import Report, compare
-from numpy_rnn.packing import places
+from numpy_rnn.tape import enable_grad
 from numpy_rnn.typing import Array, MaybeArray
-from torch_rnn.dropout import next_dropout_masks
+from torch_rnn.dropout import next_dropout_masks, next_mask
 from torch_rnn.tolerances import PARITY
 from torch_rnn.twins import SequenceModel, to_array, to_numpy, twin
 
@@ -68,11 +68,13 @@ def check_parity(
 
     states = () if state is None else tuple(state) if isinstance(state, tuple | list) else (state,)
     arrays = [to_array(value) if isinstance(value, torch.Tensor) else np.array(value) for value in (x, *states)]
-    with _borrowed(ours), _borrowed(theirs), torch.enable_grad():
+    with _borrowed(ours), _borrowed(theirs), enable_grad(), torch.enable_grad():
         leaves = [numpy_rnn.Tensor(array.copy(), requires_grad=array.dtype.kind == "f") for array in arrays]
         options: dict[str, Any] = {} if lengths is None else {"lengths": lengths}
         if masks := dropout_masks(theirs, arrays[0].shape, lengths):
             options["dropout_masks"] = masks
+        if isinstance(theirs, torch.nn.Dropout) and theirs.training:
+            options["mask"] = next_mask(theirs.p, arrays[0])
         outputs = _flatten(ours(*_arguments(leaves), **options))
         rng = np.random.default_rng(seed)
         upstream = [rng.normal(size=output.shape).astype(output.dtype) for output in outputs]
@@ -80,6 +82,10 @@ def check_parity(
 
         torch_leaves = [torch.from_numpy(array).clone().requires_grad_(array.dtype.kind == "f") for array in arrays]
         torch_outputs = _flatten(call(theirs, _arguments(torch_leaves), lengths))
+        if len(outputs) != len(torch_outputs):
+            raise ValueError(
+                f"torch_module must return {len(outputs)} tensors as module does, got {len(torch_outputs)}"
+            )
         torch.autograd.backward(torch_outputs, [torch.from_numpy(d) for d in upstream])
 
         cell = isinstance(ours, numpy_rnn.RNNCell | numpy_rnn.LSTMCell | numpy_rnn.GRUCell)
@@ -119,14 +125,19 @@ def call(module: torch.nn.Module, arguments: Sequence[Any], lengths: ArrayLike |
 def dropout_masks(module: torch.nn.Module, shape: Sequence[int], lengths: ArrayLike | None) -> list[Array]:
     """Return the masks that ``call`` will draw, laid out like the padded output; nothing where nothing is dropped."""
     rnn: Any = module.rnn if isinstance(module, SequenceModel) else module
+    if lengths is not None and not isinstance(rnn, torch.nn.RNNBase):
+        raise TypeError(f"lengths must be None for a {type(rnn).__name__}, which is not recurrent over time")
     if not isinstance(rnn, torch.nn.RNNBase):
         return []
     if lengths is None:
         return next_dropout_masks(rnn, (*shape, 0) if hasattr(module, "embedding") else shape)
-    p = places(np.asarray(lengths))
-    index = (p.b, p.t) if rnn.batch_first else (p.t, p.b)
+    sizes = torch.as_tensor(np.asarray(lengths))
+    packed = pack_padded_sequence(torch.zeros(tuple(shape[:2])), sizes, rnn.batch_first, enforce_sorted=False)
+    t, k = np.nonzero(packed.batch_sizes.numpy()[:, None] > np.arange(len(sizes)))
+    b = np.asarray(packed.sorted_indices)[k]  # PyTorch's own order: its sort is not stable
+    index = (b, t) if rnn.batch_first else (t, b)
     padded = []
-    for rows in next_dropout_masks(rnn, (len(p.t), 0)):
+    for rows in next_dropout_masks(rnn, (len(t), 0)):
         mask = np.zeros((*shape[:2], rows.shape[1]), rows.dtype)
         mask[index] = rows
         padded.append(mask)

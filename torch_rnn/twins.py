@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -47,11 +48,14 @@ def twin(module: numpy_rnn.Module) -> torch.nn.Module:
     builder = _builder(module, TO_TORCH, "numpy_rnn")
     with torch.random.fork_rng(devices=[]):  # a torch.nn constructor draws initial weights
         built: torch.nn.Module = builder(module)
-    parameters = dict(built.named_parameters())
-    for name, parameter in module.named_parameters():
-        # Through .data, so that the copy does not count as a version.
-        parameters[name].data.copy_(torch.from_numpy(parameter.data.copy()))
-        parameters[name].requires_grad_(parameter.requires_grad)
+    made: dict[Any, Any] = {}
+    for name, parameter in module._entries():
+        if parameter in made:
+            _put(built, name, made[parameter])
+            continue
+        copied = made[parameter] = _get(built, name)
+        copied.data.copy_(torch.from_numpy(parameter.data.copy()))  # through .data, which counts as no version
+        copied.requires_grad_(parameter.requires_grad)
     return built.train(module.training)
 
 
@@ -68,11 +72,25 @@ def to_numpy(torch_module: torch.nn.Module) -> numpy_rnn.Module:
     """
     builder = _builder(torch_module, TO_NUMPY, "torch")
     built: numpy_rnn.Module = builder(torch_module)
-    parameters = dict(built.named_parameters())
-    for name, parameter in torch_module.named_parameters():
-        parameters[name].data[...] = to_array(parameter)
-        parameters[name].requires_grad_(parameter.requires_grad)
+    made: dict[Any, Any] = {}
+    for name, parameter in torch_module.named_parameters(remove_duplicate=False):
+        if parameter in made:
+            _put(built, name, made[parameter])
+            continue
+        copied = made[parameter] = _get(built, name)
+        copied.data[...] = to_array(parameter)
+        copied.requires_grad_(parameter.requires_grad)
     return built.train(torch_module.training)
+
+
+def _get(module: Any, name: str) -> Any:
+    return reduce(getattr, name.split("."), module)
+
+
+def _put(module: Any, name: str, parameter: Any) -> None:
+    """Let ``name`` be another name of ``parameter``: tied weights stay tied."""
+    path, _, last = name.rpartition(".")
+    setattr(_get(module, path) if path else module, last, parameter)
 
 
 def to_array(tensor: torch.Tensor) -> Array:

@@ -5,7 +5,7 @@ from numpy.typing import ArrayLike
 
 from numpy_rnn.modules.module import Module, Seed, check_probability, draw_mask
 from numpy_rnn.tape import Saved
-from numpy_rnn.tensor import Tensor, as_tensor, record
+from numpy_rnn.tensor import FLOATS, Tensor, as_tensor, record
 
 
 class Dropout(Module):
@@ -27,6 +27,8 @@ class Dropout(Module):
     def forward(self, input: Tensor | ArrayLike, mask: ArrayLike | None = None) -> Tensor:
         """Return ``input`` times a mask; in evaluation mode ``input`` itself."""
         input = as_tensor("input", input)
+        if input.dtype not in FLOATS:
+            raise TypeError(f"input must be float32 or float64, got {input.dtype}")
         if not self.training:
             if mask is not None:
                 raise ValueError("mask must be None in evaluation mode, in which nothing is dropped")

@@ -34,6 +34,8 @@ class Embedding(Module):
     ) -> None:
         self.num_embeddings = check_size("num_embeddings", num_embeddings)
         self.embedding_dim = check_size("embedding_dim", embedding_dim)
+        if padding_idx is not None and (isinstance(padding_idx, bool) or not isinstance(padding_idx, int | np.integer)):
+            raise TypeError(f"padding_idx must be an int or None, got {type(padding_idx).__name__}")
         if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
             raise ValueError(f"padding_idx must be from {-num_embeddings} to {num_embeddings - 1}, got {padding_idx}")
         self.padding_idx = None if padding_idx is None else padding_idx % num_embeddings
@@ -47,6 +49,7 @@ class Embedding(Module):
     def forward(self, input: Tensor | ArrayLike) -> Tensor:
         """Return (..., E) for whole numbers ``input`` (...)."""
         index = np.array(input.data if isinstance(input, Tensor) else input)
+        index = index.astype(np.intp) if index.size == 0 else index  # an empty list has no dtype of its own
         if index.dtype.kind not in "iu":
             raise TypeError(f"input must be whole numbers, got {index.dtype}")
         wrong = index[(index < 0) | (index >= self.num_embeddings)]

@@ -42,6 +42,12 @@ class Module:
             if isinstance(value, Module):
                 yield name, value
 
+    def modules(self) -> Iterator[Module]:
+        """Yield this module and every one inside."""
+        yield self
+        for _, child in self.children():
+            yield from child.modules()
+
     def _entries(self, prefix: str = "") -> Iterator[tuple[str, Parameter]]:
         """Every name of every Parameter; a shared one comes under each of its names."""
         for name, value in vars(self).items():
@@ -95,6 +101,8 @@ class Module:
         As in PyTorch a different float dtype is cast to the parameter's. Raises ``ValueError`` that lists every missing
         and unexpected key and every wrong shape or dtype; nothing is loaded then.
         """
+        if not isinstance(state_dict, Mapping):
+            raise TypeError(f"state_dict must be a mapping from names to arrays, got {type(state_dict).__name__}")
         entries = dict(self._entries())
         arrays = {name: np.asarray(value) for name, value in state_dict.items()}
         problems = [f"missing: {name}" for name in entries if name not in arrays]
@@ -104,6 +112,8 @@ class Module:
                 continue
             if arrays[name].shape != parameter.shape:
                 problems.append(f"shape of {name}: expected {parameter.shape}, got {arrays[name].shape}")
+            elif not parameter.data.flags.writeable:
+                problems.append(f"{name} is over a read-only array here")
             elif arrays[name].dtype.kind not in "fiu":
                 problems.append(f"dtype of {name}: expected real numbers, got {arrays[name].dtype}")
         if problems:

@@ -12,6 +12,8 @@ class MomentOptimizer(Optimizer):
     def _check(self, settings: Group) -> None:
         super()._check(settings)
         check_at_least_zero("eps", settings["eps"])
+        if not isinstance(settings["betas"], tuple | list) or len(settings["betas"]) != 2:
+            raise ValueError(f"betas must be a pair, got {settings['betas']!r}")
         for i, beta in enumerate(settings["betas"]):
             if not 0 <= beta < 1:
                 raise ValueError(f"betas[{i}] must be in [0, 1), got {beta}")

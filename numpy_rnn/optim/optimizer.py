@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from numpy_rnn.tape import enable_grad
 from numpy_rnn.tensor import Tensor
 from numpy_rnn.typing import Array
 
@@ -19,7 +20,7 @@ Group = dict[str, Any]
 SCALAR: Any = np.float32
 
 # A group has these in PyTorch only; they choose an implementation and change no result beyond rounding.
-IMPLEMENTATION = {"foreach", "fused", "capturable", "differentiable"}
+IMPLEMENTATION = {"foreach", "fused", "capturable", "differentiable", "param_names"}
 
 
 class Optimizer:
@@ -40,6 +41,8 @@ class Optimizer:
         self.param_groups: list[Group] = []
         self.state: dict[Tensor, State] = {}
         self._steps = 0  # so that a schedule can tell whether it comes too early
+        if not isinstance(params, Iterable):
+            raise TypeError(f"params must be an iterable of Tensors or dicts, got {type(params).__name__}")
         given: list[Any] = list(params)
         if not given:
             raise ValueError("params must hold at least one Tensor, got none")
@@ -48,8 +51,11 @@ class Optimizer:
 
     def add_param_group(self, group: Group) -> None:
         """Add parameters with settings of their own; raises ``ValueError`` for an unknown setting or a repeated one."""
+        if not isinstance(group, Mapping) or "params" not in group:
+            raise TypeError(f"a parameter group must be a dict with params, got {group!r}")
         tensors = group["params"]
         tensors = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+        tensors = [t[1] if isinstance(t, tuple) and len(t) == 2 else t for t in tensors]  # named_parameters() will do
         known = {tensor for other in self.param_groups for tensor in other["params"]}
         for tensor in tensors:
             if not isinstance(tensor, Tensor):
@@ -62,6 +68,7 @@ class Optimizer:
         if unknown := set(group) - set(self.defaults) - {"params", "initial_lr"}:
             raise ValueError(f"unknown settings of {type(self).__name__}: {', '.join(sorted(unknown))}")
         settings = {**self.defaults, **group}
+        settings = {k: v.item() if isinstance(v, np.generic) else v for k, v in settings.items()}  # would widen float32
         self._check(settings)
         self.param_groups.append({**settings, "params": tensors})
 
@@ -92,24 +99,27 @@ class Optimizer:
 
         Raises ``ValueError`` if a gradient has not its parameter's shape and dtype; nothing is updated then.
         """
-        loss = None if closure is None else closure()
+        if closure is None:
+            loss = None
+        else:
+            with enable_grad():
+                loss = closure()
         updates = [(p, p.grad, group) for group in self.param_groups for p in group["params"] if p.grad is not None]
-        for parameter, gradient, _ in updates:
-            if gradient.shape != parameter.shape or gradient.dtype != parameter.dtype:
-                raise ValueError(
-                    f"grad must be {parameter.shape} {parameter.dtype} like its parameter, "
-                    f"got {gradient.shape} {gradient.dtype}"
-                )
+        for parameter, _, group in updates:
+            parameter._check_grad()
+            if not parameter.data.flags.writeable:
+                raise ValueError("params must hold writable Tensors, got one over a read-only array")
+            self._check(group)
         for parameter, gradient, group in updates:
             if parameter not in self.state:
                 self.state[parameter] = self._start(parameter.data, group)
             p, writes, decay = parameter.data, self._writes, group["weight_decay"]
-            g = -gradient.data if group["maximize"] else gradient.data
+            g = np.asarray(-gradient.data) if group["maximize"] else gradient.data  # a 0-d array stays one
             if decay != 0 and group.get("decoupled_weight_decay"):
                 p *= 1 - group["lr"] * decay  # (9.29)
                 writes += 1
             elif decay != 0:
-                g = g + decay * p  # (9.28)
+                g = np.asarray(g + decay * p)  # (9.28)
             self._update(p, g, self.state[parameter], group)
             for _ in range(writes):
                 parameter._bump_version(f"{type(self).__name__}.step()")
@@ -133,6 +143,8 @@ class Optimizer:
 
         Raises ``ValueError`` if it does not fit; nothing is loaded then.
         """
+        if not isinstance(state_dict, Mapping) or not {"state", "param_groups"} <= set(state_dict):
+            raise ValueError("state_dict must be a mapping with the keys state and param_groups")
         groups, name = state_dict["param_groups"], type(self).__name__
         sizes = [len(group["params"]) for group in self.param_groups]
         if (got := [len(group["params"]) for group in groups]) != sizes:
@@ -149,10 +161,12 @@ class Optimizer:
         ]
         loaded = {}
         for number, state in state_dict["state"].items():
-            if number not in range(len(owners)):
+            if isinstance(number, bool) or number not in range(len(owners)):
                 raise ValueError(f"state_dict must number its parameters 0 to {len(owners) - 1}, got {number!r}")
             tensor, group = owners[number]
             start = self._start(tensor.data, group)
+            if not isinstance(state, Mapping):
+                raise ValueError(f"state of parameter {number} must be a mapping, got {type(state).__name__}")
             if missing := set(start) - set(state):
                 raise ValueError(f"state of parameter {number} must have {', '.join(sorted(missing))}")
             loaded[tensor] = {
@@ -167,6 +181,8 @@ class Optimizer:
 
 def _like(example: Any, value: Any, name: str) -> Any:
     """Return a copy of ``value`` of the kind of ``example``: an array of its dtype, or a number of its type."""
+    if np.asarray(value).dtype.kind not in "fiub":
+        raise ValueError(f"{name} must be real numbers, got {type(value).__name__}")
     if np.shape(value) != np.shape(example):
         raise ValueError(f"{name} must be {np.shape(example)}, got {np.shape(value)}")
     if isinstance(example, np.ndarray):
@@ -175,6 +191,8 @@ def _like(example: Any, value: Any, name: str) -> Any:
 
 
 def check_at_least_zero(name: str, value: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{name} must be a number, got {type(value).__name__}")
     if not value >= 0:
         raise ValueError(f"{name} must be at least 0, got {value}")
 

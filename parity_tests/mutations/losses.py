@@ -16,13 +16,19 @@ def mistake(id: str, loss: str, module: str, attribute: str, *edits: tuple[str, 
 
 # The loss whose parity must break, the module and function that the mistake is made in, and the mistake.
 MISTAKES = [
-    mistake("mse-gradient-without-1-over-N", "mse_loss", DIFFERENCES, "_record", ("d.size), d.size,", "d.size), 1,")),
+    mistake(
+        "mse-gradient-without-1-over-N",
+        "mse_loss",
+        DIFFERENCES,
+        "_record",
+        ("* spread(d_loss, reduction, total)", "* spread(d_loss, reduction, 1)"),
+    ),
     mistake(
         "mse-mean-over-rows-only",
         "mse_loss",
         DIFFERENCES,
         "_record",
-        ("d.size), d.size,", "len(d) if d.ndim else 1), len(d) if d.ndim else 1,"),
+        ("d.dtype), d.size", "d.dtype), len(d) if d.ndim else 1"),
     ),
     mistake("mse-gradient-without-the-2", "mse_loss", DIFFERENCES, "square_slope", ("return 2 * d", "return 1 * d")),
     mistake(

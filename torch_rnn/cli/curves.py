@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict, fields
@@ -44,8 +45,8 @@ Printed: the settings; a table of epochs (the loss on each backend, and how far
 the two are apart); the test errors beside persistence, the forecast "the next
 value is this one"; one sentence of verdict; the files written. Test errors are
 average relative variances: the mean squared error over the test span divided
-by the variance of the whole series (1700-1979 for the sunspots), so 0 is
-perfect and 1 is no better than the mean.
+by the variance of the whole series (1700-1979 for the sunspots): 0 is perfect,
+1 as far off as the whole series is from its mean.
 
 Written into --out, replacing what an earlier run left there:
   curves.csv  every optimizer step: both losses, and both gradient norms before
@@ -98,6 +99,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the command and return its exit status."""
+    os.environ["MPLBACKEND"] = "agg"  # nothing is shown, whatever the user's matplotlib is set to
     from torch_rnn.curves import report, runs, verdict
 
     fill_defaults(args, tasks.load(args.task))
@@ -131,7 +133,7 @@ def directory(text: str) -> Path:
     """Parse a directory's name."""
     if not text:
         raise argparse.ArgumentTypeError(f"expected the name of a directory, got {text!r}")
-    return Path(text)
+    return Path(text).expanduser()
 
 
 def _train(run: Run) -> None:
@@ -168,7 +170,7 @@ def _score_table(scores: Sequence[tuple[Score, Score]]) -> str:
     lines = [f"{'test error':<14}{'NumPy':>14}{'PyTorch':>14}{'persistence':>14}"]
     for ours, theirs in scores:
         lines.append(f"{ours.span:<14}{ours.error:>14.4g}{theirs.error:>14.4g}{ours.persistence:>14.4g}")
-    return "\n".join([*lines, "(average relative variance: 0 is perfect, 1 no better than the mean)"])
+    return "\n".join([*lines, "(average relative variance: squared error over the variance of the series)"])
 
 
 def _verdict_text(judged: Verdict) -> str:

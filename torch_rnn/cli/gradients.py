@@ -21,7 +21,7 @@ that error relative to the tensor's largest entry ("error/scale"), in units in
 the last place ("ulps"), and the worst entry on both sides; a line of verdict.
 Nothing is written."""
 EPILOG = f"""\
-{own_defaults()}An option that you give always wins.
+{own_defaults("optimizer", "lr")}An option that you give always wins.
 
 exit status:
   0  all within the tolerance

@@ -10,7 +10,7 @@ from torch_rnn.cli.options import BadInput
 SUMMARY = 'explain "modified by an inplace operation" in an RNN loop, by experiment'
 DESCRIPTION = """\
 Run the training loop that carries its hidden state without detach, and some
-twenty variants of it, on a hand-written NumPy RNN and on torch.nn.RNN, and say
+thirty variants of it, on a hand-written NumPy RNN and on torch.nn.RNN, and say
 what fails, when, and why.
 
 Printed: the story in six steps; with --variant one variant at length (errors,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -59,6 +60,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Raises ``SystemExit`` (status 2) for bad input, after one line on stderr.
     """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a path may have letters that the terminal has not
     parser = build_parser()
     args, unknown = parser.parse_known_args(argv)
     if unknown:

@@ -49,11 +49,11 @@ def add(group: Any, name: str, *, help: str, **arguments: Any) -> None:
     group.add_argument(name, default=None, help=f"{help} (default: {default})", **arguments)
 
 
-def own_defaults() -> str:
-    """Say which tasks have defaults of their own."""
+def own_defaults(*unused: str) -> str:
+    """Say which tasks have defaults of their own, for all options but the ``unused``."""
     text = ""
     for name in TASKS:
-        if own := load(name).defaults:
+        if own := {option: value for option, value in load(name).defaults.items() if option not in unused}:
             options = " ".join(f"--{option} {value}" for option, value in own.items())
             text += f"The task {name} has defaults of its own:\n  {options}.\n"
     return text

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from numpy_rnn.tape import PAGE
+from numpy_rnn.tape import PAGE, GraphFreedError, InPlaceModificationError
 from torch_rnn.inplace.sides import DETAILS, IN_PLACE, SECOND_TIME
 
 COLUMNS, LISTED = 100, 8  # of the text; so many candidates are printed at most
@@ -20,6 +20,7 @@ AGAIN = "Trying to backward through the graph a second time"
 DTYPE = re.compile(r"(BFloat16|Half|Float|Double|Complex\w+|Byte|Char|Short|Int|Long|Bool)(?:Tensor|Type)$")
 VIEWS = re.compile("AsStrided|(Numpy)?T|Transpose|Permute|(Unsafe)?View|(Un)?[Ss]queeze|Expand|Select|Slice|Split")
 LAYERS = (nn.RNNBase, nn.RNNCellBase)
+PART = re.compile(r"(?P<sort>weight|bias)_(?P<of>ih|hh|hr)(_l(?P<layer>\d+)(?P<reverse>_reverse)?)?$")
 WHOLE, TRANSPOSED = "its own shape", "the shape of its transpose"
 ENTRY = "the shape of one entry along its first axis"
 
@@ -27,12 +28,23 @@ SEE = f"Why, and what each cure does to the gradient: {PAGE}"
 NEITHER = f'This error is neither "{IN_PLACE}" nor "{SECOND_TIME}": it has another cause, which it names itself.'
 INSIDE = "What a forward makes itself cannot be compared."
 NO_DETAILS = "The message does not say which array, at which version: nothing can be compared with it."
+NO_SENSE = """The message's versions make no sense: a version never falls, and an array still at the version at which it
+was saved is no error. Pass the error itself, or its message unchanged."""
+OUTSIDE = "an array outside the module, as an input buffer that is filled anew, would give the same message"
 DECIDES = """What decides: let only one of them be written to at a time (the optimizer gets just that one); the error
-stays for each that this backward reads. It reads a weight only if what the weight multiplies needs a gradient: not the
-weight_ih of a first layer fed with data. `torch.autograd.set_detect_anomaly(True)` names the line of the forward."""
+stays for each that this backward reads. `torch.autograd.set_detect_anomaly(True)` names the line of the forward."""
+READ_IF = """It reads a weight only if what the weight multiplies needs a gradient: not the weight_ih of a first layer
+fed with data."""
+IN_ORDER = """Where all were written, the first one is the most likely, because backward reads it first. It reads a
+weight only if what the weight multiplies needs a gradient: not the weight_ih of a first layer fed with data, which is
+last."""
+FUSED = """Such a message comes from a fused kernel, that of a float32 LSTM on the CPU. It reads every weight and bias,
+whatever needs a gradient. Where all were written, the first one is the most likely, because backward reads it first."""
+FUSED_ELSEWHERE = """Such a message comes from a fused kernel, which reads every weight, whatever needs a gradient."""
 CARRIED = """the state carried from one window to the next still leads back into windows that ran before the update.
-Usual cures: carry `state.detach()` (of an LSTM both h and c; the gradient then stops at the window's start), or run one
-backward over all windows before the one update (the gradient goes through all of them; all their graphs are kept)."""
+Usual cures: carry `state.detach()` (of an LSTM both h and c; the gradient then stops at the window's start) and take
+`retain_graph=True` out, or run one backward over all windows before the one update (the gradient goes through all of
+them; all their graphs are kept)."""
 ADDED_UP = """a loss added up over windows, or an output used again, across an update; detaching the state does not help
 then. Cures: one backward for each window's own loss, and `loss.item()` for the printed sum (each gradient is that of
 its window), or one backward of the whole sum before the one update (the sum of them)."""
@@ -82,7 +94,8 @@ class Explanation:
     """What an error means; ``str()`` gives the text.
 
     ``kind`` is "modified in place", "backward a second time" or "other". For the first: the ``version`` found, the one
-    ``expected`` and the ``shape`` in the message; ``candidates``, best first; ``certain`` if exactly one has no doubts.
+    ``expected`` and the ``shape`` in the message; ``candidates``, best first; ``certain`` if one alone fits, without
+    doubts, and for an error of numpy_rnn, which names its array.
     """
 
     kind: str
@@ -143,7 +156,7 @@ def explain(error: Exception | str, module: nn.Module, state: Any = None) -> Exp
     fits is told by shape, dtype and present version. Where several fit, all are named, and what decides.
 
     Args:
-        error: what ``backward()`` raised, or its message.
+        error: what ``backward()`` raised, or its message. An error of numpy_rnn is its own explanation.
         module: what was trained; ``nn.ModuleList([rnn, head])`` for several modules.
         state: what is carried from window to window, if anything is: a tensor, or a tuple or list of tensors.
 
@@ -152,6 +165,11 @@ def explain(error: Exception | str, module: nn.Module, state: Any = None) -> Exp
     """
     if not isinstance(error, Exception | str):
         raise TypeError(f"error must be an exception or its message, got {type(error).__name__}")
+    if isinstance(error, InPlaceModificationError):
+        it = Candidate(error.name, error.shape, error.version, False, "the error names it")
+        return Explanation(IN_PLACE, str(error), error.version, error.expected, error.shape, (it,), True)
+    if isinstance(error, GraphFreedError):
+        return Explanation(SECOND_TIME, str(error), certain=True)
     if not isinstance(module, nn.Module):
         raise TypeError(f"module must be a torch.nn.Module, got {type(module).__name__}")
     arrays = [*_states("state", state), *_held(module)]
@@ -192,7 +210,11 @@ def _read(found: re.Match[str]) -> _Message:
 
 
 def _fits(message: _Message, arrays: list[_Array]) -> list[tuple[Candidate, _Array]]:
-    """Every array that fits, the least doubtful first; a tied parameter once, under all its names."""
+    """Every array that fits: the least doubtful first, those of one recurrent module in the order of its backward.
+
+    A tied parameter is there once, under all its names.
+    """
+    owners = list(dict.fromkeys(array.owner for array in arrays))
     best: dict[int, tuple[Candidate, _Array]] = {}
     for array in arrays:
         t, names = array.tensor, dict.fromkeys(a.name for a in arrays if a.tensor is array.tensor)
@@ -201,7 +223,34 @@ def _fits(message: _Message, arrays: list[_Array]) -> list[tuple[Candidate, _Arr
             one = Candidate(" = ".join(names), tuple(t.shape), t._version, way == TRANSPOSED, way, doubts)
             if id(t) not in best or len(doubts) < len(best[id(t)][0].doubts):
                 best[id(t)] = (one, array)
-    return sorted(best.values(), key=lambda fit: len(fit[0].doubts))
+
+    def key(fit: tuple[Candidate, _Array]) -> tuple[bool, int, int, tuple[int, ...]]:
+        one, array = fit
+        return not _is_best(one), len(one.doubts), owners.index(array.owner), _place(message, array)
+
+    return sorted(best.values(), key=key)
+
+
+def _is_best(one: Candidate) -> bool:
+    return not set(one.doubts) - {OUTSIDE}
+
+
+def _is_fused(message: _Message, array: _Array) -> bool:
+    """Whether the message shows a weight of a recurrent layer as it is: only a fused kernel keeps it so."""
+    return isinstance(array.owner, nn.RNNBase) and not message.op and tuple(array.tensor.shape) == message.shape
+
+
+def _place(message: _Message, array: _Array) -> tuple[int, ...]:
+    """Where the array stands among those of its module in the order in which PyTorch's backward reads them, (4.7)."""
+    part = PART.match(array.name.rpartition(".")[2])
+    if part is None or not isinstance(array.owner, LAYERS):
+        return ()
+    layer, forward = int(part["layer"] or 0), part["reverse"] is None
+    if not _is_fused(message, array):
+        return part["of"] == "ih" and layer == 0, -layer, forward, ("hr", "hh", "ih").index(part["of"])
+    if message.device != "cpu":  # all layers are one call there
+        return ()
+    return -layer, forward, part["sort"] == "bias", ("ih", "hh", "hr").index(part["of"])
 
 
 def _ways(message: _Message, array: _Array) -> Iterator[str]:
@@ -228,9 +277,12 @@ def _doubts_of_form(message: _Message, array: _Array, way: str) -> Iterator[str]
         yield "it needs no gradient now, and the array of the message did"
     if way == TRANSPOSED and trainable and not message.op:
         yield "its transpose would be a view in the graph, and the message names none"
+    known = array.is_torchs and isinstance(owner, nn.Linear | nn.RNNBase | nn.RNNCellBase)
+    if owner is not None and not message.op and not known:
+        yield OUTSIDE
     if not array.is_torchs:
         return
-    fused = isinstance(owner, nn.RNNBase) and way == WHOLE and not message.op
+    fused = way == WHOLE and _is_fused(message, array)
     if "bias" in array.name.rpartition(".")[2] and not fused:
         yield "a bias is only added: nothing of it is kept"
     elif way == WHOLE and not fused and isinstance(owner, (nn.Linear, *LAYERS)):
@@ -254,44 +306,62 @@ def _doubts_of_version(message: _Message, array: _Array) -> Iterator[str]:
 
 
 def _modified(message: _Message, arrays: list[_Array], recurrent: bool) -> Explanation:
-    fits = _fits(message, arrays)
-    found, best = tuple(candidate for candidate, _ in fits), sum(not candidate.doubts for candidate, _ in fits)
-    subject = f"{found[0].name} {list(found[0].shape)}" if best == 1 else f"an array {list(message.shape)}"
+    head = f"is at version {message.version}; expected version {message.expected} instead."
     times = message.version - message.expected
+    if times < 1:
+        nonsense = _text(f"{MODIFIED}: an array {list(message.shape)} {head}", NO_SENSE, SEE)
+        return Explanation(IN_PLACE, nonsense, message.version, message.expected, message.shape)
+    fits = _fits(message, arrays)
+    found = tuple(candidate for candidate, _ in fits)
+    best, sure = sum(map(_is_best, found)), sum(not candidate.doubts for candidate in found)
+    certain = best == sure == 1
+    subject = f"{found[0].name} {list(found[0].shape)}" if certain else f"an array {list(message.shape)}"
+    text_of_fits, after = _listing(found, best, certain, any(a.owner is None for a in arrays))
     text = [
-        f"{MODIFIED}: {subject} is at version {message.version}; expected version {message.expected} instead.",
+        f"{MODIFIED}: {subject} {head}",
         f"A forward saved it at version {message.expected}; it was written to {times} time{'s'[: times != 1]} since: "
         "this backward cannot know the values that the forward used.",
-        *_listing(found, best, any(a.owner is None for a in arrays)),
+        *text_of_fits,
     ]
     likely = [array for _, array in fits[: best or None]]
     sorts = dict.fromkeys(array.sort for array in likely)
     for sort in sorts:
-        text += [f"If it is a {sort}:"] if not best or len(sorts) > 1 else []
+        text += [f"If it is a {sort}:"] if not sure or len(sorts) > 1 else []
         of_sort = [array for array in likely if array.sort == sort]
         text += {"state": [STATE], "buffer": [BUFFER]}.get(sort) or _updated(of_sort, recurrent, message.expected)
-    if not best:
+    if not sure:
         made = f"It is the result of {message.op}: " if message.op and not VIEWS.fullmatch(message.op) else ""
         text += [("If it is none of these, it is " if fits else made or "It is then ") + ACTIVATION]
         text += [] if made else [LEFT_OUT]
-    values = message.version, message.expected, message.shape, found, best == 1
-    return Explanation(IN_PLACE, _text(*text, SEE), *values)
+    text += [_decides(message, likely)] if best > 1 else []
+    values = message.version, message.expected, message.shape, found, certain
+    return Explanation(IN_PLACE, _text(*text, *after, SEE), *values)
 
 
-def _listing(found: Sequence[Candidate], best: int, state_given: bool) -> Iterator[str]:
-    """Which arrays fit, and how well."""
+def _listing(found: Sequence[Candidate], best: int, certain: bool, state_given: bool) -> tuple[list[str], list[str]]:
+    """Which arrays fit, and how well: what stands before the cures, and what after them."""
     of = "the module's parameters and buffers" + (" and the given state" if state_given else "")
     if best > 1:
-        yield f"Of {of}, {best} fit equally well, and the message cannot tell them apart:"
-        yield from _items(found[:best])
-        yield DECIDES
-    elif best == 1:
-        yield f"Of {of} it alone fits: the message shows {found[0].reason}, its dtype and its present version. {INSIDE}"
+        which = f"Of {of}, {best} fit equally well, and the message cannot tell them apart:"
+        before = [which, *_items(found[:best])]
+    elif certain:
+        reason = f"the message shows {found[0].reason}, its dtype and its present version"
+        before = [f"Of {of} it alone fits: {reason}. {INSIDE}"]
     else:
-        yield f"Of {of} " + ("nothing fits without a doubt. Perhaps:" if found else "none fits.")
-    if best and found[best:]:
-        yield "Less likely:"
-    yield from _items(found[best:])
+        which = f"Of {of} " + ("nothing fits without a doubt. Perhaps:" if found else "none fits.")
+        before = [which, *_items(found[: best or None])]
+    after = ["Less likely:", *_items(found[best:])] if best and found[best:] else []
+    return before, after
+
+
+def _decides(message: _Message, likely: list[_Array]) -> str:
+    """How to tell apart what fits equally well."""
+    owners = {array.owner for array in likely}
+    if any(_is_fused(message, array) for array in likely):
+        rule = FUSED if message.device == "cpu" else FUSED_ELSEWHERE
+    else:
+        rule = IN_ORDER if len(owners) == 1 and isinstance(likely[0].owner, LAYERS) else READ_IF
+    return f"{rule} {DECIDES}"
 
 
 def _items(found: Sequence[Candidate]) -> list[str]:
@@ -307,11 +377,10 @@ def _updated(arrays: list[_Array], recurrent: bool, expected: int) -> list[str]:
     if known and not any(isinstance(array.owner, LAYERS) for array in arrays):  # a head: the state leads past it
         causes.reverse()
     when = (
-        "If it began at version 1 (load_state_dict adds one) and the optimizer raises the version once a step (SGD, "
-        "Adam, Adadelta and most; AdamW, NAdam and ASGD raise it twice, fused=True not at all), the window that saved "
-        f"it ran after {expected - 1} update{'s'[: expected != 2]}."
+        "If it began at version 1 and each step raised it by one (AdamW, NAdam and ASGD: by two), the window that "
+        f"saved it ran after {expected - 1} update{'s'[: expected != 2]}."
     )
-    return [*([when] if known and expected else []), f"Usual cause: {causes[0]}", f"Another: {causes[1]}", NO_CURE]
+    return [f"Usual cause: {causes[0]}", f"Another: {causes[1]}", NO_CURE, *([when] if known and expected else [])]
 
 
 def _text(*paragraphs: str) -> str:

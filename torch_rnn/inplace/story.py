@@ -240,11 +240,11 @@ def _settings(experiment: Experiment) -> str:
 def as_json(r: Result) -> dict[str, Any]:
     """Return everything about one variant in plain types."""
 
-    def outcome(o: Outcome) -> dict[str, Any]:
+    def outcome(o: Outcome, reads: list[str] | None) -> dict[str, Any]:
         return {
             "failure": None if o.failure is None else asdict(o.failure),
             "at": o.at,
-            "reads": o.reads,
+            "reads": reads,
             "windows": [
                 {
                     "loss": w.loss,
@@ -260,8 +260,8 @@ def as_json(r: Result) -> dict[str, Any]:
     told: dict[str, Any] = {
         "change": r.variant.change,
         "settings": asdict(r.variant.experiment),
-        "numpy": outcome(r.numpy),
-        "torch": outcome(r.torch),
+        "numpy": outcome(r.numpy, r.numpy.reads),
+        "torch": outcome(r.torch, None),  # PyTorch does not tell what it reads
         "differences": r.differences,
     }
     if r.name in SILENT:
