@@ -135,11 +135,9 @@ class Window:
         x = self.layout.rows(input)  # (N, I)
         owner = self.input if np.may_share_memory(x, input) else None
         owners = [
-            s if np.may_share_memory(a, s.data) else None
+            s if s is not None and np.may_share_memory(a, s.data) else None
             for a, s in zip(h_0, self.states, strict=True)
-            if s is not None
         ]
-        owners = owners or [None] * len(h_0)
         needs, x_name = self.needs_input, "input"
         finals: list[list[Array]] = [[] for _ in h_0]
         for layer in range(module.num_layers):
