@@ -544,6 +544,14 @@ def test_names_order_and_defaults_are_those_of_torch() -> None:
         assert rest <= {"size_average", "reduce", *(["weight"] if loss in DIFFERENCES else [])}
 
 
+def test_numbers_that_float32_does_not_hold() -> None:
+    z = np.array([[3e38, -3e38, 0.0]], np.float32)
+    assert numpy_rnn.cross_entropy(z, np.array([1])).item() == np.inf
+    assert numpy_rnn.cross_entropy(z, np.array([0])).item() == 0
+    one, half = np.array([1.0], np.float32), np.array([0.5], np.float32)
+    assert numpy_rnn.smooth_l1_loss(one, half, beta=1e-50).item() == 0.5
+
+
 @pytest.mark.parametrize("name", ["mse_loss", "l1_loss", "huber_loss"])
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 def test_weights_of_the_difference_losses(name: str, reduction: str) -> None:

@@ -87,7 +87,8 @@ def nll_loss(
 
 
 def log_softmax(z: Array) -> Array:
-    shifted = z - z.max(axis=1, keepdims=True)  # (N, K, ...): at most 0, so exp cannot overflow
+    with np.errstate(over="ignore"):  # logits further apart than the dtype reaches: -inf is right
+        shifted = z - z.max(axis=1, keepdims=True)  # (N, K, ...): at most 0, so exp cannot overflow
     return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)))  # (N, K, ...) (8.14)
 
 
