@@ -177,6 +177,7 @@ def test_detached_the_same_loop_runs() -> None:
         mse_loss(output, np.zeros(output.shape)).backward()
         optimizer.step()
         state = state.detach()
+    assert [p.version for p in rnn.parameters()] == [6] * 4
 
 
 def test_a_raw_write_is_silent_and_the_backward_reads_the_live_weight() -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from numpy_rnn.tape import no_grad
-from numpy_rnn.tensor import FLOATS, Parameter, Tensor
+from numpy_rnn.tensor import FLOATS, Parameter, Tensor, as_tensor
 from numpy_rnn.typing import Array
 
 Seed = int | np.random.Generator | None
@@ -163,6 +163,29 @@ def check_input(name: str, tensor: Tensor, dtype: np.dtype[Any]) -> None:
     """Raise unless ``tensor`` has the dtype of the module's weights."""
     if tensor.dtype != dtype:
         raise TypeError(f"{name} must be {dtype} like the weights, got {tensor.dtype}")
+
+
+def check_states(
+    hx: Any, names: Sequence[str], expected: Sequence[tuple[str, tuple[int, ...]]], dtype: np.dtype[Any]
+) -> list[Tensor | None]:
+    """Return the Tensors of a state of one part or of as many as ``names``; None for each where ``hx`` is None.
+
+    ``expected`` has the letters and the shape of each part, for the error.
+    """
+    if hx is None:
+        return [None] * len(names)
+    single = len(names) == 1
+    if not single and not (isinstance(hx, tuple | list) and len(hx) == len(names)):
+        raise TypeError(f"hx must be a pair ({', '.join(names)}), got {type(hx).__name__}")
+    states: list[Tensor | None] = []
+    for name, value, (letters, shape) in zip(names, [hx] if single else hx, expected, strict=False):
+        label = "hx" if single else f"{name} of hx"
+        state = as_tensor(label, value)
+        check_input(label, state, dtype)
+        if state.shape != shape:
+            raise ValueError(f"{label} must be {letters} = {shape}, got {state.shape}")
+        states.append(state)
+    return states
 
 
 def uniform(rng: np.random.Generator, bound: float, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Parameter:

@@ -20,6 +20,7 @@ from numpy_rnn.modules.module import (
     check_input,
     check_probability,
     check_size,
+    check_states,
     draw_mask,
     uniform,
 )
@@ -170,28 +171,14 @@ class Recurrent(Module):
 
     def _states(self, hx: Any, layout: Layout) -> list[Tensor | None]:
         """Check the initial state, and return its Tensors: one, or for an LSTM two; None stands for zeros."""
-        names = self._state_names
-        if hx is None:
-            return [None] * len(names)
-        if len(names) > 1 and not (isinstance(hx, tuple | list) and len(hx) == len(names)):
-            raise TypeError(f"hx must be a pair (h_0, c_0), got {type(hx).__name__}")
-        given = [hx] if len(names) == 1 else list(hx)
-        labels = ["hx"] if len(names) == 1 else [f"{name} of hx" for name in names]
-        sizes = (self._output_size, self.hidden_size)
-        states: list[Tensor | None] = []
-        for label, value, size in zip(labels, given, sizes, strict=False):
-            state = as_tensor(label, value)
-            check_input(label, state, self.dtype)
-            parts, B = self.num_layers * self._directions, layout.steps.B
-            H = "P" if self.proj_size and size == self.proj_size else "H"
-            expected: tuple[int, ...]
-            letters, expected = f"(L*D, B, {H})", (parts, B, size)
+        parts, B = self.num_layers * self._directions, layout.steps.B
+        expected: list[tuple[str, tuple[int, ...]]] = []
+        for letter, size in (("P" if self.proj_size else "H", self._output_size), ("H", self.hidden_size)):
             if isinstance(layout, Unbatched):
-                letters, expected = f"(L*D, {H})", (parts, size)
-            if state.shape != expected:
-                raise ValueError(f"{label} must be {letters} = {expected}, got {state.shape}")
-            states.append(state)
-        return states
+                expected.append((f"(L*D, {letter})", (parts, size)))
+            else:
+                expected.append((f"(L*D, B, {letter})", (parts, B, size)))
+        return check_states(hx, self._state_names, expected, self.dtype)
 
     def _masks(self, layout: Layout, input: Tensor, given: Sequence[ArrayLike] | None) -> list[Array] | None:
         """Return the dropout masks as rows, one for each boundary between layers, or None."""

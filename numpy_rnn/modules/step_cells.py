@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from numpy_rnn.cells import gru, lstm, rnn
 from numpy_rnn.cells.steps import Steps
-from numpy_rnn.modules.module import Module, Seed, check_dtype, check_input, check_size, uniform
+from numpy_rnn.modules.module import Module, Seed, check_dtype, check_input, check_size, check_states, uniform
 from numpy_rnn.modules.rnn import check_nonlinearity
 from numpy_rnn.modules.window import Part
 from numpy_rnn.tensor import Parameter, Tensor, as_tensor, record
@@ -59,7 +59,8 @@ class _StepCell(Module):
             raise ValueError(f"input must be (B, I) or unbatched (I,), got {input.shape}")
         if input.shape[-1] != self.input_size:
             raise ValueError(f"input must be {letters} with I = {self.input_size}, got {input.shape}")
-        states = self._states(hx, input)
+        expected = ("(B, H)" if input.ndim == 2 else "(H,)", (*input.shape[:-1], self.hidden_size))
+        states = check_states(hx, ("h", "c")[: len(self._state_names)], [expected] * 2, self.dtype)
         x = input.data.reshape(-1, self.input_size) if input.ndim == 1 else input.data  # (B, I)
         B, H = len(x), self.hidden_size
         arrays = [np.zeros((B, H), self.dtype) if s is None else s.data.reshape(B, H) for s in states]
@@ -79,23 +80,6 @@ class _StepCell(Module):
         inputs = [input, *states, *self._weights()]
         tensors = record(type(self).__name__, outputs, inputs, backward, part.saved)
         return tensors[0] if len(tensors) == 1 else tensors
-
-    def _states(self, hx: Any, input: Tensor) -> list[Tensor | None]:
-        names = self._state_names
-        if hx is None:
-            return [None] * len(names)
-        if len(names) > 1 and not (isinstance(hx, tuple | list) and len(hx) == len(names)):
-            raise TypeError(f"hx must be a pair (h, c), got {type(hx).__name__}")
-        expected = (*input.shape[:-1], self.hidden_size)
-        letters = "(B, H)" if input.ndim == 2 else "(H,)"
-        states: list[Tensor | None] = []
-        for label, value in [("hx", hx)] if len(names) == 1 else [("h of hx", hx[0]), ("c of hx", hx[1])]:
-            state = as_tensor(label, value)
-            check_input(label, state, self.dtype)
-            if state.shape != expected:
-                raise ValueError(f"{label} must be {letters} = {expected}, got {state.shape}")
-            states.append(state)
-        return states
 
     def _describe(self) -> str:
         nonlinearity = getattr(self, "nonlinearity", "tanh")
