@@ -69,14 +69,16 @@ def forward(
     if b_hh is not None:
         z += b_hh  # (N, H) (1.7)
     w_hh_t = np.ascontiguousarray(w_hh.T)  # (H, H) rows of a product run faster; gone when this call returns
-    h, h_previous = z, h_0  # each state is written over its own z
-    for t, B, _ in steps.each:  # t: the rows of one step
-        z[t] += h_previous[:B] @ w_hh_t  # (B, H) (1.8) (5.16)
-        if nonlinearity == "tanh":
-            np.tanh(z[t], out=h[t])  # (B, H) (1.4)
-        else:
-            np.maximum(z[t], 0, out=h[t])  # (B, H) (1.5)
-        h_previous = h[t]
+    h, h_t = z, h_0  # each state is written over its own z
+    for block in steps.blocks(z.shape[1] * z.itemsize):
+        h_t, product = h_t[: block.B], np.empty((block.B, z.shape[1]), z.dtype)
+        for z_t in block.steps(z):
+            z_t += np.dot(h_t, w_hh_t, out=product)  # (B, H) (1.8) (5.16)
+            if nonlinearity == "tanh":
+                np.tanh(z_t, out=z_t)  # (B, H) (1.4)
+            else:
+                np.maximum(z_t, 0, out=z_t)  # (B, H) (1.5)
+            h_t = z_t
     h_n, h = h[steps.last], h.reshape(*x.shape[:-1], w_hh.shape[0])  # (B, H) (5.17)
     return h, h_n, Saved(x, h_0, h)
 
@@ -109,31 +111,26 @@ def backward(
     steps = steps_of(saved.h) if steps is None else steps
     x, h_0, N, H = saved.x, saved.h_0, steps.N, saved.h.shape[-1]
     h = saved.h.reshape(N, H)
-    dh = None if dh is None else dh.reshape(N, H)
+    dh = np.broadcast_to(np.zeros((), h.dtype), h.shape) if dh is None else dh.reshape(N, H)
     dz = np.empty_like(h)  # (N, H)
-    dh_waiting = np.zeros((steps.B, H), h.dtype) if dh_n is None else dh_n.astype(h.dtype)  # (B, H) (2.18)
-    for t, B, before in reversed(steps.each):  # t: the rows of one step
-        dh_t = dh_waiting[:B]  # (B, H) a sequence that has ended waits where it ended (5.18)
-        if dh is not None:
-            dh_t += dh[t]  # (B, H) (2.19)
+    dh_waiting = np.zeros((steps.B, H), h.dtype) if dh_n is None else dh_n.astype(h.dtype, order="C")  # (B, H) (2.18)
+    for block in reversed(steps.blocks(H * h.itemsize)):
+        slope = dz[block.rows]  # (k*B, H) each dz is written over its own slope
         if nonlinearity == "tanh":
-            dz[t] = dh_t * (1 - h[t] * h[t])  # (B, H) (2.20)
+            np.subtract(1, np.square(h[block.rows], out=slope), out=slope)  # (k*B, H) (2.20)
         else:
-            dz[t] = np.where(h[t] <= 0, 0, dh_t)  # (B, H) (2.21)
-        if before is not None or "dh_0" in wanted:
-            np.matmul(dz[t], w_hh, out=dh_t)  # (B, H) (2.22)
+            np.greater(h[block.rows], 0, out=slope)  # (k*B, H) (2.21)
+        dh_t = dh_waiting[: block.B]  # (B, H) a sequence that has ended waits where it ended (5.18)
+        for up, dz_t in zip(block.steps(dh)[::-1], block.steps(dz)[::-1], strict=True):
+            dh_t += up  # (B, H) (2.19)
+            dz_t *= dh_t  # (B, H) (2.20) (2.21)
+            if w_hh is not None:
+                np.dot(dz_t, w_hh, out=dh_t)  # (B, H) (2.22)
     dh_0 = dh_waiting if "dh_0" in wanted else None
 
-    first, later = steps.rows[0], slice(steps.B, N)
-    dx = dw_ih = dw_hh = db_ih = db_hh = None
-    if "dx" in wanted:
-        dx = (dz @ w_ih).reshape(*saved.h.shape[:-1], w_ih.shape[1])  # (N, I) (2.23)
-    if "dw_ih" in wanted:
-        dw_ih = dz.T @ x.reshape(N, x.shape[-1])  # (H, I) (2.24)
-    if "dw_hh" in wanted:
-        dw_hh = dz[first].T @ h_0 + dz[later].T @ h[steps.before]  # (H, H) (2.25)
-    if "db_ih" in wanted:
-        db_ih = dz.sum(axis=0)  # (H,) (2.26)
-    if "db_hh" in wanted:
-        db_hh = dz.sum(axis=0)  # (H,) (2.26)
+    dx = (dz @ w_ih).reshape(*saved.h.shape[:-1], w_ih.shape[1]) if "dx" in wanted else None  # (N, I) (2.23)
+    dw_ih = dz.T @ x.reshape(N, x.shape[-1]) if "dw_ih" in wanted else None  # (H, I) (2.24)
+    dw_hh = dz.T @ steps.previous(h_0, h) if "dw_hh" in wanted else None  # (H, H) (2.25)
+    db_ih = dz.sum(axis=0) if "db_ih" in wanted else None  # (H,) (2.26)
+    db_hh = dz.sum(axis=0) if "db_hh" in wanted else None  # (H,) (2.26)
     return Gradients(dx, dh_0, dw_ih, dw_hh, db_ih, db_hh)

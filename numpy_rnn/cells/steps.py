@@ -1,43 +1,95 @@
-"""Which rows of a window belong to which time step."""
+"""Which rows of a window belong to which time step, and how a cell takes them a block of steps at a time."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import accumulate, groupby
+from typing import NamedTuple
 
 import numpy as np
 
 from numpy_rnn.typing import Array
+
+CACHE = 2**20  # bytes: a block's largest array; the handful of them that a cell works on then stay near the core
+
+
+class Block(NamedTuple):
+    """``k`` consecutive steps of ``B`` sequences each, whose rows are ``rows``.
+
+    Inside a block an array of F features is (k, F, B): as in the equations, a step's features stand one below the
+    other, each sequence is a column, and every gate lies in one piece.
+    """
+
+    rows: slice
+    k: int
+    B: int
+
+    def steps(self, rows: Array) -> Array:
+        """Return the block's part of ``rows`` (N, F) as a view (k, B, F)."""
+        return rows[self.rows].reshape(self.k, self.B, rows.shape[1])
+
+    def columns(self, rows: Array) -> Array:
+        """Return the block's part of ``rows`` (N, F) as a view (k, F, B)."""
+        return self.steps(rows).swapaxes(1, 2)
+
+    def within(self, columns: Array) -> Array:
+        """Return the block's part of ``columns`` (F, N) as a view (k, F, B)."""
+        part: Array = columns[:, self.rows].reshape(len(columns), self.k, self.B)
+        return part.swapaxes(0, 1)
+
+    def project(self, w: Array, rows: Array, bias: Array) -> Array:
+        """Return ``w`` (G, F) times the block's part of ``rows`` (N, F) plus ``bias`` (G,), as (k, G, B)."""
+        if self.B == 1:  # rows and columns are the same numbers
+            return np.asarray(rows[self.rows] @ w.T + bias)[:, :, None]
+        z = w @ rows[self.rows].T  # (G, k*B) one product for all steps of the block
+        return np.add(z.reshape(len(w), self.k, self.B).swapaxes(0, 1), bias[:, None], order="C")
 
 
 class Steps:
     """The rows of a window: one for each sequence and step, the steps one below the other.
 
     >>> steps = Steps([3, 3, 1])  # three sequences, of 3, 2 and 2 steps
-    >>> steps.T, steps.B, steps.N, steps.rows[2], steps.before.tolist(), steps.last.tolist()
-    (3, 3, 7, slice(6, 7, None), [0, 1, 2, 3], [6, 4, 5])
+    >>> steps.T, steps.B, steps.N, steps.before.tolist(), steps.last.tolist()
+    (3, 3, 7, [0, 1, 2, 3], [6, 4, 5])
+    >>> steps.blocks(8)
+    [Block(rows=slice(0, 6, None), k=2, B=3), Block(rows=slice(6, 7, None), k=1, B=1)]
 
     Sequences are ordered longest first, so step t has the first ``batch_sizes[t]`` of them. ``T`` steps, ``B``
-    sequences, ``N`` rows. ``rows[t]`` are the rows of step t; ``each`` has for every step its rows, its batch size, and
-    the rows of the same sequences one step earlier (None for the first). ``before`` has those of all later steps
-    together, ``last`` is where each sequence ends; both are slices where all sequences are of one length, so that
-    nothing is copied.
+    sequences, ``N`` rows. ``before`` are the rows of the same sequences one step before all later steps, ``last`` is
+    where each sequence ends; both are slices where all sequences are of one length, so that nothing is copied.
     """
 
     def __init__(self, batch_sizes: Sequence[int]) -> None:
-        self.batch_sizes = [int(size) for size in batch_sizes]
-        self.T, self.B, self.N = len(self.batch_sizes), self.batch_sizes[0], sum(self.batch_sizes)
-        ends = np.cumsum(self.batch_sizes).tolist()
-        self.rows = [slice(end - size, end) for end, size in zip(ends, self.batch_sizes, strict=True)]  # (5.15)
-        earlier = [None, *(slice(r.start, r.start + b) for r, b in zip(self.rows, self.batch_sizes[1:], strict=False))]
-        self.each = list(zip(self.rows, self.batch_sizes, earlier, strict=True))
-        self.equal = self.batch_sizes[-1] == self.B
+        self.batch_sizes = batch_sizes
+        self.T, self.B, self.N = len(batch_sizes), batch_sizes[0], sum(batch_sizes)  # (5.15)
+        self.equal = batch_sizes[-1] == self.B
+
+    def blocks(self, size: int, every: int | None = None) -> list[Block]:
+        """Return the window as blocks of equal batch size, which fit the cache where a row takes ``size`` bytes.
+
+        With ``every`` instead: blocks of so many steps, less only where the batch size changes or the window ends.
+        """
+        blocks, start = [], 0
+        for B, run in groupby(self.batch_sizes):
+            left = len(list(run))
+            most = every or max(1, CACHE // max(1, B * size))
+            while left:
+                k = min(left, most)
+                blocks.append(Block(slice(start, start + k * B), k, B))
+                start, left = start + k * B, left - k
+        return blocks
+
+    def previous(self, h_0: Array, h: Array) -> Array:
+        """Return for every row the state one step earlier, from ``h_0`` (B, H) and all states ``h`` (N, H)."""
+        return np.concatenate([h_0, h[self.before]])  # (N, H) (5.19)
 
     @cached_property
     def before(self) -> slice | Array:
         if self.equal:
             return slice(0, self.N - self.B)
-        return np.concatenate([np.arange(e.start, e.stop) for _, _, e in self.each if e is not None])  # (N - B,) (5.19)
+        sizes = self.batch_sizes
+        return np.concatenate([s + np.arange(b) for s, b in zip(self.starts, sizes[1:], strict=False)])  # (5.19)
 
     @cached_property
     def lengths(self) -> Array:
@@ -48,7 +100,7 @@ class Steps:
     @cached_property
     def starts(self) -> Array:
         """Where each step's rows begin (T,)."""
-        return np.array([rows.start for rows in self.rows])
+        return np.array([0, *accumulate(self.batch_sizes)][:-1])
 
     @cached_property
     def last(self) -> slice | Array:
