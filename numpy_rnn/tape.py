@@ -7,7 +7,7 @@ import itertools
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -123,8 +123,10 @@ Backward = Callable[..., Sequence[Array | None]]
 
 
 class Node:
-    """One recorded call: which Tensors went in, what it saved, and its hand-written backward.
+    """One recorded call: where its gradients go, what it saved, and its hand-written backward.
 
+    ``inputs`` has for each input that needs a gradient the leaf itself, or for a computed Tensor its edge, so that the
+    graph keeps no array alive.
     ``backward`` takes the upstream gradient of each output (None where none arrived) and returns the gradient of each
     input (None where none is needed). Every array it returns must be fresh or one it was given: the tape adds into it.
     """
@@ -148,14 +150,7 @@ class Node:
         return f"<{self.name}>"
 
 
-class Edge(NamedTuple):
-    """Where the gradient of a Tensor of the graph goes: to one output of the node that computed it.
-
-    It stands for the Tensor, so that the graph keeps no array alive. That of a leaf goes to the leaf itself.
-    """
-
-    node: Node
-    output: int
+Edge = tuple[Node, int]  # a node and which of its outputs; it stands for a Tensor that a call computed
 
 
 class Mode(threading.local):
@@ -226,12 +221,12 @@ class Walk:
 
     def give(self, to: Tensor | Edge, gradient: Array) -> None:
         """Add ``gradient``, which nobody else holds, to what came there before."""
-        if isinstance(to, Edge):
+        if isinstance(to, tuple):
             node, output = to
-            if node not in self.upstream:
-                self.upstream[node] = [None] * node.outputs
+            slots = self.upstream.get(node)
+            if slots is None:
+                slots = self.upstream[node] = [None] * node.outputs
                 heapq.heappush(self.waiting, (-node.order, node))
-            slots = self.upstream[node]
             before = slots[output]
             slots[output] = gradient if before is None else np.add(before, gradient, out=before)
         else:
@@ -249,11 +244,12 @@ class Walk:
                     self.give(to, gradient)
 
     def finish(self, retain_graph: bool) -> None:
-        leaves = [(leaf, d) for leaf, d in self.leaves.items() if leaf._requires_grad]  # frozen since: none is left
-        for leaf, _ in leaves:
-            leaf._check_grad()
-        for leaf, gradient in leaves:
-            leaf._accumulate(gradient)
+        for leaf in self.leaves:
+            if leaf._requires_grad and leaf.grad is not None:
+                leaf._check_grad()
+        for leaf, gradient in self.leaves.items():
+            if leaf._requires_grad:  # frozen since: none is left
+                leaf._accumulate(gradient)
         if not retain_graph:
             for node in self.upstream:
                 for saved in node.saved:

@@ -32,7 +32,7 @@ def record(
     if is_recording(inputs):
         node = Node(name, inputs, len(arrays), backward, saved)
         for i, output in enumerate(outputs):
-            output._edge, output._requires_grad = Edge(node, i), True
+            output._edge, output._requires_grad = (node, i), True
     return outputs
 
 
@@ -101,7 +101,7 @@ class Tensor:
     @property
     def grad_fn(self) -> Node | None:
         """The recorded call that computed the Tensor; None for a leaf."""
-        return None if self._edge is None else self._edge.node
+        return None if self._edge is None else self._edge[0]
 
     @property
     def is_leaf(self) -> bool:
@@ -248,10 +248,8 @@ class Tensor:
         return self
 
     def _check_grad(self) -> None:
-        """Raise unless there is no gradient yet, or one that can be added to."""
+        """Raise unless the gradient that is there can be added to."""
         grad: Any = self.grad
-        if grad is None:
-            return
         if not isinstance(grad, Tensor):
             raise TypeError(f"grad must be a Tensor or None, got {type(grad).__name__}")
         if grad.shape != self.shape or grad.dtype != self.dtype:

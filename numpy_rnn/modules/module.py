@@ -161,7 +161,7 @@ def check_dtype(dtype: DTypeLike) -> np.dtype[Any]:
 
 def check_input(name: str, tensor: Tensor, dtype: np.dtype[Any]) -> None:
     """Raise unless ``tensor`` has the dtype of the module's weights."""
-    if tensor.dtype != dtype:
+    if tensor.data.dtype != dtype:
         raise TypeError(f"{name} must be {dtype} like the weights, got {tensor.dtype}")
 
 

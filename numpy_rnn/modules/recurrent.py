@@ -65,7 +65,7 @@ class Recurrent(Module):
         self._rng = np.random.default_rng(rng)
 
         bound = 1 / math.sqrt(self.hidden_size)
-        for layer, parts in enumerate(layers_of(self.num_layers, self.bidirectional, self.proj_size > 0)):
+        for layer, parts in enumerate(layers_of(self.num_layers, 1 + self.bidirectional, self.proj_size > 0)):
             for names in parts:
                 for name, shape in zip(names.parameters, self._shapes(layer), strict=True):
                     if self.bias or not name.startswith("bias"):

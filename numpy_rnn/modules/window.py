@@ -20,29 +20,31 @@ if TYPE_CHECKING:
 
 
 class Names(NamedTuple):
-    """What the arrays of one layer in one direction are called."""
+    """Which layer and direction a part of a window is, and what its arrays are called."""
 
     parameters: tuple[str, ...]  # w_ih, w_hh, b_ih, b_hh, and with a projection w_hr: the order of the cells' arguments
     inner: str  # what the cell makes itself and its backward needs
     x: str = "input"
-    reverse: bool = False
+    k: int = 0  # which of the L*D states it has
+    d: int = 0  # direction: 1 for the reverse one
 
 
 @lru_cache(maxsize=64)
-def layers_of(num_layers: int, bidirectional: bool, projection: bool) -> list[list[Names]]:
+def layers_of(num_layers: int, D: int, projection: bool) -> list[list[Names]]:
     """Return the names of each layer and direction; they are the same for every call, and worked out once."""
     kinds = ("weight_ih", "weight_hh", "bias_ih", "bias_hh", *(["weight_hr"] if projection else []))
     return [
         [
             Names(
-                tuple(f"{kind}_l{k}{suffix}" for kind in kinds),
-                f"the states of l{k}{suffix}",
-                f"the output of layer {k - 1}" if k else "input",
-                suffix == "_reverse",
+                tuple(f"{kind}_l{layer}{suffix}" for kind in kinds),
+                f"the states of l{layer}{suffix}",
+                f"the output of layer {layer - 1}" if layer else "input",
+                layer * D + d,  # (5.10)
+                d,
             )
-            for suffix in ("", "_reverse")[: 1 + bidirectional]
+            for d, suffix in enumerate(("", "_reverse")[:D])
         ]
-        for k in range(num_layers)
+        for layer in range(num_layers)
     ]
 
 
@@ -77,7 +79,7 @@ class Part:
 
     def __init__(self, module: Any, names: Names, needs_x: bool, needs_states: Sequence[bool]) -> None:
         self.cell, self.options, self.names = module._cell, module._options(), names
-        self.state_names = module._state_names
+        self.state_names, self.reverse = module._state_names, names.d == 1
         self.parameters: list[Any] = [getattr(module, name, None) for name in names.parameters]
         learnt = [p is not None and p._requires_grad for p in self.parameters]
         self.wanted = wanted_fields(self.cell.Gradients._fields, (needs_x, *needs_states, *learnt))
@@ -99,7 +101,7 @@ class Part:
         """
         self.steps = steps
         weights = [None if p is None else p.data for p in self.parameters]
-        turned = steps.flipped(x) if self.names.reverse else x  # (N, I) (5.6)
+        turned = steps.flipped(x) if self.reverse else x  # (N, I) (5.6)
         h, *final, saved = self.cell.forward(turned, *h_0, *weights, steps=steps, **self.options)
         if call is not None:
             self.saved_inner = Saved(saved[1 + len(h_0) :], None, self.names.inner, call)  # all but x and the states
@@ -112,7 +114,7 @@ class Part:
             self.saved_w_hr = [self._save_weight(4, call)] if len(weights) > 4 else []
             self.saved = [self.saved_inner, self.saved_x, *self.saved_states]
             self.saved += [self.saved_w_ih, self.saved_w_hh, *self.saved_w_hr]
-        return steps.flipped(h) if self.names.reverse else h, final  # (N, P) (5.6)
+        return steps.flipped(h) if self.reverse else h, final  # (N, P) (5.6)
 
     def _save_weight(self, i: int, call: Call) -> Saved:
         return Saved(self.parameters[i].data, self.parameters[i], self.names.parameters[i], call)
@@ -134,20 +136,22 @@ class Part:
                 w_hr = [np.zeros(projection.shape, inner[-1].dtype)]
                 wanted = wanted - {"dw_hr"}
         w_hh = self.saved_w_hh.read() if more_steps else None  # (2.27) (4.5) (4.7) (6.43)
-        states = [self._read_state(i) for i in reversed(range(len(self.saved_states)))][::-1]
+        states: list[MaybeArray] = [None for _ in self.saved_states]
+        for i in reversed(range(len(states))):
+            states[i] = self._read_state(i)
         if not more_steps and "dh_0" in wanted:
             w_hh = self.saved_w_hh.read()  # (2.27) (4.5) (4.7) (6.43)
         x = self.saved_x.read() if "dw_ih" in wanted else None
         w_ih = self.saved_w_ih.read() if "dx" in wanted else None  # (2.27) (4.6) (4.7) (6.43)
 
-        if self.names.reverse:
+        if self.reverse:
             x = None if x is None else self.steps.flipped(x)
             dh = None if dh is None else self.steps.flipped(dh)  # (N, P) (5.9)
         saved = self.cell.Saved(x, *states, *inner)
         gradients = self.cell.backward(
             dh, *d_final, saved, w_ih, w_hh, *w_hr, wanted=wanted, steps=self.steps, **self.options
         )
-        if self.names.reverse and gradients.dx is not None:
+        if self.reverse and gradients.dx is not None:
             gradients = gradients._replace(dx=self.steps.flipped(gradients.dx))  # (N, I) (5.9)
         return gradients
 
@@ -174,7 +178,7 @@ class Window:
         self.layers: list[list[Part]] = []
         self.parameters: list[Tensor | None] = []
         needs_x = needs_input
-        for names in layers_of(module.num_layers, module.bidirectional, module.proj_size > 0):
+        for names in layers_of(module.num_layers, 1 + module.bidirectional, module.proj_size > 0):
             parts = [Part(module, each, needs_x, needs_states) for each in names]
             self.layers.append(parts)
             needs_x = False
@@ -194,40 +198,41 @@ class Window:
 
         ``h_0`` are the initial states (L*D, B, P), (L*D, B, H), in the order of the rows.
         """
-        layout, D = self.layout, len(self.layers[0])
+        layout = self.layout
         x = layout.rows(input.data)  # (N, I)
         owner: Tensor | None = input
         self.state_shapes = [a.shape for a in h_0]
         finals = [np.empty(shape, self.dtype) for shape in self.state_shapes]
         for layer, parts in enumerate(self.layers):
             outputs = []
-            for d, part in enumerate(parts):
-                k = layer * D + d  # (5.10)
+            for part in parts:
+                k = part.names.k
                 h, last = part.forward(layout.steps, x, owner, [a[k] for a in h_0], hx, call)
                 outputs.append(h)
                 for final, state in zip(finals, last, strict=True):
                     final[k] = state
-            x, owner = outputs[0] if D == 1 else np.concatenate(outputs, axis=1), None  # (N, D*P) (5.2) (5.7)
+            x = outputs[0] if len(outputs) == 1 else np.concatenate(outputs, axis=1)  # (N, D*P) (5.2) (5.7)
+            owner = None
             if masks is not None and layer < len(masks):
                 if call is not None:
                     self.saved_masks.append(Saved(masks[layer], None, f"the dropout mask of layer {layer}", call))
                 x = x * masks[layer]  # (N, D*P) (5.12)
-        if D == 1 and call is not None:
+        if len(outputs) == 1 and call is not None:
             x = x.copy()  # the backward needs its states as they are now, whatever becomes of the output
         return layout.back(x), [layout.states_back(final) for final in finals]
 
     def backward(self, d_output: Array | None, *d_finals: Array | None) -> Sequence[Array | None]:
         """Walk the layers from the last to the first, as the gradient does."""
-        D, layout = len(self.layers[0]), self.layout
+        layout, P = self.layout, self.state_shapes[0][-1]
         dy = None if d_output is None else layout.rows(d_output)  # (N, D*P)
         d_final = [None if d is None else layout.states(d) for d in d_finals]  # (L*D, B, P), (L*D, B, H)
         shapes = zip(self.state_shapes, self.needs_states, strict=True)
         d_states = [np.zeros(shape, self.dtype) if needed else None for shape, needed in shapes]
         d_parameters: list[Array | None] = []
-        for layer, parts in reversed(list(enumerate(self.layers))):
+        for layer in reversed(range(len(self.layers))):
             dx = None
-            for d, part in reversed(list(enumerate(parts))):
-                k, P = layer * D + d, self.state_shapes[0][-1]  # (5.10)
+            for part in reversed(self.layers[layer]):
+                k, d = part.names.k, part.names.d
                 dh = None if dy is None else dy[:, d * P : (d + 1) * P]  # (N, P) (5.8)
                 d_last = [None if d is None else d[k] for d in d_final]  # (B, P), (B, H) (5.4)
                 d_weights: list[Array | None] = [None] * len(part.parameters)
@@ -244,4 +249,4 @@ class Window:
             if dy is not None and self.saved_masks and layer > 0:
                 dy = dy * self.saved_masks[layer - 1].read()  # (N, D*P) (5.13)
         d_input = layout.back(dy) if dy is not None and self.needs_input else None
-        return [d_input, *(None if d is None else layout.states_back(d) for d in d_states), *d_parameters]
+        return [d_input, *[None if d is None else layout.states_back(d) for d in d_states], *d_parameters]
