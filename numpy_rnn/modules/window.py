@@ -66,7 +66,7 @@ class Call:
         self.kind, self.attributes = type(module), vars(module).copy()
 
     def __str__(self) -> str:
-        module = self.kind.__new__(self.kind)
+        module = object.__new__(self.kind)
         vars(module).update(self.attributes)
         return f"call {self.attributes['_calls']} of {module!r}"
 
@@ -80,7 +80,7 @@ class Part:
     def __init__(self, module: Any, names: Names, needs_x: bool, needs_states: Sequence[bool]) -> None:
         self.cell, self.options, self.names = module._cell, module._options(), names
         self.state_names, self.reverse = module._state_names, names.d == 1
-        self.parameters: list[Any] = [getattr(module, name, None) for name in names.parameters]
+        self.parameters: list[Any] = list(map(vars(module).get, names.parameters))  # as they are now; None if missing
         learnt = [p is not None and p._requires_grad for p in self.parameters]
         self.wanted = wanted_fields(self.cell.Gradients._fields, (needs_x, *needs_states, *learnt))
         self.saved: list[Saved] = []
@@ -235,16 +235,16 @@ class Window:
                 k, d = part.names.k, part.names.d
                 dh = None if dy is None else dy[:, d * P : (d + 1) * P]  # (N, P) (5.8)
                 d_last = [None if d is None else d[k] for d in d_final]  # (B, P), (B, H) (5.4)
-                d_weights: list[Array | None] = [None] * len(part.parameters)
-                if part.wanted and not (dh is None and all(d is None for d in d_last)):
-                    dx_part, *rest = part.backward(dh, d_last)
-                    for d_state, got in zip(d_states, rest, strict=False):
-                        if d_state is not None:
-                            d_state[k] = got
-                    d_weights = rest[len(d_states) :][: len(part.parameters)]
-                    if dx_part is not None:
-                        dx = dx_part if dx is None else dx + dx_part  # (N, I) (5.9)
-                d_parameters = d_weights + d_parameters
+                if not part.wanted or (dh is None and all(d is None for d in d_last)):
+                    d_parameters = [None] * len(part.parameters) + d_parameters
+                    continue
+                dx_part, *rest = part.backward(dh, d_last)
+                for d_state, got in zip(d_states, rest, strict=False):
+                    if d_state is not None:
+                        d_state[k] = got
+                if dx_part is not None:
+                    dx = dx_part if dx is None else dx + dx_part  # (N, I) (5.9)
+                d_parameters = rest[len(d_states) : len(d_states) + len(part.parameters)] + d_parameters
             dy = dx  # (N, D*P) of the layer below (5.3)
             if dy is not None and self.saved_masks and layer > 0:
                 dy = dy * self.saved_masks[layer - 1].read()  # (N, D*P) (5.13)
