@@ -236,7 +236,7 @@ class Window:
                 dh = None if dy is None else dy[:, d * P : (d + 1) * P]  # (N, P) (5.8)
                 d_last = [None if d is None else d[k] for d in d_final]  # (B, P), (B, H) (5.4)
                 if not part.wanted or (dh is None and all(d is None for d in d_last)):
-                    d_parameters = [None] * len(part.parameters) + d_parameters
+                    d_parameters = [*[None] * len(part.parameters), *d_parameters]
                     continue
                 dx_part, *rest = part.backward(dh, d_last)
                 for d_state, got in zip(d_states, rest, strict=False):
