@@ -45,7 +45,7 @@ class InPlaceModificationError(RuntimeError):
     """
 
     def __init__(self, saved: Saved, version: int, written_by: str) -> None:
-        self.name, self.saved_by, self.written_by = saved.name, saved.saved_by, written_by
+        self.name, self.saved_by, self.written_by = saved.name, str(saved.saved_by), written_by
         self.shape, self.version, self.expected = saved.shape, version, saved.version
         super().__init__(
             "one of the variables needed for gradient computation has been modified by an inplace operation: "
@@ -60,7 +60,7 @@ class GraphFreedError(RuntimeError):
     """A backward needs arrays that an earlier backward over the same graph has freed."""
 
     def __init__(self, saved: Saved) -> None:
-        self.name, self.saved_by = saved.name, saved.saved_by
+        self.name, self.saved_by = saved.name, str(saved.saved_by)
         super().__init__(
             "Trying to backward through the graph a second time: this backward needs "
             f"{self.name} as {self.saved_by} saved it, and an earlier backward has freed it.\n"
@@ -75,28 +75,29 @@ class GraphFreedError(RuntimeError):
 class VersionCounter:
     """How often one piece of memory was written to; shared by all Tensors over it."""
 
-    __slots__ = ("value", "written_by")
-
-    def __init__(self, value: int) -> None:
-        self.value = value
-        self.written_by = "nothing"
+    value = 0
+    written_by = "nothing"
 
 
 class Saved:
     """Something that a backward may need, and for memory that others can write to, the version at which it was saved.
 
+    ``saved_by`` is the call that saved it, as a text or as something that ``str`` turns into one if an error needs it.
     ``read()`` returns it, and raises ``GraphFreedError`` if it was freed or ``InPlaceModificationError`` if its owner
     was written to since. The check happens at the moment of reading, so what is never read is never checked.
     """
 
-    __slots__ = ("_array", "_counter", "name", "saved_by", "shape", "version")
+    __slots__ = ("_array", "_counter", "name", "saved_by", "version")
 
-    def __init__(self, array: Any, owner: Tensor | None, name: str, saved_by: str) -> None:
-        self._array: Any = array
+    def __init__(self, array: Any, owner: Tensor | None, name: str, saved_by: object) -> None:
+        self._array, self.name, self.saved_by = array, name, saved_by
         self._counter = owner._counter if owner is not None else None
         self.version = self._counter.value if self._counter is not None else 0  # (4.2)
-        self.name, self.saved_by = name, saved_by
-        self.shape: tuple[int, ...] = array.shape if isinstance(array, np.ndarray) else ()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the array, until it is freed."""
+        return self._array.shape if isinstance(self._array, np.ndarray) else ()
 
     @property
     def advice(self) -> str:
@@ -122,8 +123,10 @@ Backward = Callable[..., Sequence[Array | None]]
 
 
 class Node:
-    """One recorded call: which Tensors went in, what it saved, and its hand-written backward.
+    """One recorded call: where its gradients go, what it saved, and its hand-written backward.
 
+    ``inputs`` has for each input that needs a gradient the leaf itself, or for a computed Tensor its edge, so that the
+    graph keeps no array alive.
     ``backward`` takes the upstream gradient of each output (None where none arrived) and returns the gradient of each
     input (None where none is needed). Every array it returns must be fresh or one it was given: the tape adds into it.
     """
@@ -131,24 +134,23 @@ class Node:
     __slots__ = ("backward", "inputs", "name", "order", "outputs", "saved")
     _orders = itertools.count()
 
-    def __init__(self, name: str, inputs: Sequence[Tensor | None], outputs: int, backward: Backward) -> None:
-        self.name, self.backward, self.outputs = name, backward, outputs
-        self.inputs = [Edge(t) if t is not None and t.requires_grad else None for t in inputs]
-        self.saved: Sequence[Saved] = ()
+    def __init__(
+        self,
+        name: str,
+        inputs: Sequence[Tensor | None],
+        outputs: int,
+        backward: Backward,
+        saved: Sequence[Saved],
+    ) -> None:
+        self.name, self.outputs, self.backward, self.saved = name, outputs, backward, saved
+        self.inputs = [None if t is None or not t._requires_grad else t._edge or t for t in inputs]
         self.order = next(Node._orders)  # a node is always younger than those that feed it
 
     def __repr__(self) -> str:
         return f"<{self.name}>"
 
 
-class Edge:
-    """Where the gradient of an input goes: into a leaf, or to one output of an older node."""
-
-    __slots__ = ("leaf", "node", "output")
-
-    def __init__(self, tensor: Tensor) -> None:
-        self.node, self.output = tensor.grad_fn, tensor._output
-        self.leaf = tensor if tensor.grad_fn is None else None
+Edge = tuple[Node, int]  # a node and which of its outputs; it stands for a Tensor that a call computed
 
 
 class Mode(threading.local):
@@ -217,18 +219,19 @@ class Walk:
         self.upstream: dict[Node, list[Array | None]] = {}
         self.leaves: dict[Tensor, Array] = {}
 
-    def give(self, edge: Edge, gradient: Array) -> None:
-        """Add ``gradient``, which nobody else holds, to what ``edge`` leads to."""
-        if edge.leaf is not None:
-            before = self.leaves.get(edge.leaf)
-            self.leaves[edge.leaf] = gradient if before is None else np.add(before, gradient, out=before)
-        elif edge.node is not None:
-            if edge.node not in self.upstream:
-                self.upstream[edge.node] = [None] * edge.node.outputs
-                heapq.heappush(self.waiting, (-edge.node.order, edge.node))
-            slots = self.upstream[edge.node]
-            before = slots[edge.output]
-            slots[edge.output] = gradient if before is None else np.add(before, gradient, out=before)
+    def give(self, to: Tensor | Edge, gradient: Array) -> None:
+        """Add ``gradient``, which nobody else holds, to what came there before."""
+        if isinstance(to, tuple):
+            node, output = to
+            slots = self.upstream.get(node)
+            if slots is None:
+                slots = self.upstream[node] = [None] * node.outputs
+                heapq.heappush(self.waiting, (-node.order, node))
+            before = slots[output]
+            slots[output] = gradient if before is None else np.add(before, gradient, out=before)
+        else:
+            before = self.leaves.get(to)
+            self.leaves[to] = gradient if before is None else np.add(before, gradient, out=before)
 
     def run(self) -> None:
         """Call every node that a gradient reaches. A node is younger than its inputs: its gradient is then complete."""
@@ -236,16 +239,17 @@ class Walk:
             _, node = heapq.heappop(self.waiting)
             d_inputs = node.backward(*self.upstream[node])
             self.upstream[node] = []
-            for edge, gradient in zip(node.inputs, d_inputs, strict=True):
-                if edge is not None and gradient is not None:
-                    self.give(edge, gradient)
+            for to, gradient in zip(node.inputs, d_inputs, strict=True):
+                if to is not None and gradient is not None:
+                    self.give(to, gradient)
 
     def finish(self, retain_graph: bool) -> None:
-        self.leaves = {leaf: d for leaf, d in self.leaves.items() if leaf.requires_grad}  # frozen since: none is left
         for leaf in self.leaves:
-            leaf._check_grad()
+            if leaf._requires_grad and leaf.grad is not None:
+                leaf._check_grad()
         for leaf, gradient in self.leaves.items():
-            leaf._accumulate(gradient)
+            if leaf._requires_grad:  # frozen since: none is left
+                leaf._accumulate(gradient)
         if not retain_graph:
             for node in self.upstream:
                 for saved in node.saved:

@@ -28,18 +28,21 @@ def record(
     saved: Sequence[Saved] = (),
 ) -> tuple[Tensor, ...]:
     """Wrap the ``arrays`` that a call computed from ``inputs``; enter the call in the graph if a gradient is needed."""
-    outputs = tuple(Tensor(array) for array in arrays)
+    outputs = tuple([_wrapped(array) for array in arrays])
     if is_recording(inputs):
-        node = Node(name, inputs, len(arrays), backward)
-        node.saved = saved
+        node = Node(name, inputs, len(arrays), backward, saved)
         for i, output in enumerate(outputs):
-            output._enter_graph(node, i)
+            output._edge, output._requires_grad = (node, i), True
     return outputs
 
 
 def is_recording(inputs: Sequence[Tensor | None]) -> bool:
     """Whether a call on these inputs enters the graph."""
-    return mode.recording and any(t is not None and t.requires_grad for t in inputs)
+    if mode.recording:
+        for t in inputs:
+            if t is not None and t._requires_grad:
+                return True
+    return False
 
 
 class Tensor:
@@ -59,7 +62,7 @@ class Tensor:
     Only ``+`` and indexing are recorded; for the mathematics there are modules and losses.
     """
 
-    __slots__ = ("_counter", "_output", "_requires_grad", "data", "grad", "grad_fn")
+    __slots__ = ("_counter", "_edge", "_requires_grad", "data", "grad")
     __array_ufunc__ = None  # array + Tensor goes to Tensor.__radd__; other ufuncs refuse instead of losing the graph
 
     def __init__(self, data: ArrayLike, requires_grad: bool = False) -> None:
@@ -68,16 +71,15 @@ class Tensor:
         array = np.asarray(data)
         if array.dtype not in FLOATS and array.dtype.kind not in "biu":
             raise TypeError(f"data must be float32, float64 or integers, got {array.dtype}")
-        self.data: Array = array
-        self.grad: Tensor | None = None
-        self.grad_fn: Node | None = None
-        self._output = 0
-        self._counter = VersionCounter(0)
-        self._requires_grad = False
+        self._begin(array)
         self.requires_grad_(requires_grad)
 
-    def _enter_graph(self, node: Node, output: int) -> None:
-        self.grad_fn, self._output, self._requires_grad = node, output, True
+    def _begin(self, array: Array) -> None:
+        self.data = array
+        self.grad: Tensor | None = None
+        self._edge: Edge | None = None
+        self._requires_grad = False
+        self._counter = VersionCounter()
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -97,9 +99,14 @@ class Tensor:
         return self._counter.value
 
     @property
+    def grad_fn(self) -> Node | None:
+        """The recorded call that computed the Tensor; None for a leaf."""
+        return None if self._edge is None else self._edge[0]
+
+    @property
     def is_leaf(self) -> bool:
         """True unless the Tensor was computed by a recorded call."""
-        return self.grad_fn is None
+        return self._edge is None
 
     @property
     def requires_grad(self) -> bool:
@@ -125,7 +132,7 @@ class Tensor:
         return self._share(self.data)
 
     def _share(self, view: Array) -> Tensor:
-        tensor = Tensor(view)
+        tensor = _wrapped(view)
         tensor._counter = self._counter
         return tensor
 
@@ -241,10 +248,8 @@ class Tensor:
         return self
 
     def _check_grad(self) -> None:
-        """Raise unless there is no gradient yet, or one that can be added to."""
+        """Raise unless the gradient that is there can be added to."""
         grad: Any = self.grad
-        if grad is None:
-            return
         if not isinstance(grad, Tensor):
             raise TypeError(f"grad must be a Tensor or None, got {type(grad).__name__}")
         if grad.shape != self.shape or grad.dtype != self.dtype:
@@ -256,7 +261,7 @@ class Tensor:
     def _accumulate(self, gradient: Array) -> None:
         """Add to ``.grad``; the first ``gradient``, which nobody else holds, becomes it."""
         if self.grad is None:
-            self.grad = Tensor(gradient)
+            self.grad = _wrapped(gradient)
         else:
             self.grad.data += gradient
             self.grad._bump_version("backward")
@@ -308,9 +313,16 @@ def backward(
     for i, (tensor, gradient) in enumerate(zip(tensors, grad_tensors, strict=True)):
         if not tensor.requires_grad:
             raise RuntimeError(f"tensors[{i}] does not require grad and does not have a grad_fn")
-        walk.give(Edge(tensor), _upstream(tensor, gradient, i))
+        walk.give(tensor._edge or tensor, _upstream(tensor, gradient, i))
     walk.run()
     walk.finish(retain_graph)
+
+
+def _wrapped(array: Array) -> Tensor:
+    """Return ``Tensor(array)`` without its checks, for what the library computed itself."""
+    tensor = Tensor.__new__(Tensor)
+    tensor._begin(np.asarray(array))
+    return tensor
 
 
 def _upstream(tensor: Tensor, gradient: Tensor | ArrayLike | None, i: int) -> Array:

@@ -317,7 +317,7 @@ def test_each_difference_is_reported(changed: dict[str, Any], said: str) -> None
         (
             "numpy_rnn.modules.window",
             "Part.backward",
-            [('["weight_hh"].read() if more_steps else None', '["weight_hh"].read()')],
+            [("self.saved_w_hh.read() if more_steps else None", "self.saved_w_hh.read()")],
         ),
         (
             "numpy_rnn.modules.window",
@@ -327,7 +327,7 @@ def test_each_difference_is_reported(changed: dict[str, Any], said: str) -> None
         (
             "numpy_rnn.modules.window",
             "Part.backward",
-            [('["weight_ih"].read() if "dx" in wanted else None', '["weight_ih"].read()')],
+            [('self.saved_w_ih.read() if "dx" in wanted else None', "self.saved_w_ih.read()")],
         ),
     ],
 )

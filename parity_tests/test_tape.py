@@ -101,6 +101,51 @@ def test_backward_twice_with_retain_graph_adds_up_and_without_it_raises() -> Non
     np.testing.assert_allclose(rnn.weight_hh_l0.grad, 2 * once)
 
 
+def test_an_error_speaks_of_the_module_as_it_was_at_the_call() -> None:
+    rnn, x = one_window()
+    first, _ = rnn(x)
+    rnn.nonlinearity, rnn.batch_first = "relu", True
+    second, _ = rnn(x)
+    with no_grad():
+        rnn.weight_hh_l0.zero_()
+    for output, said in ((first, "call 1 of RNN(2, 3) saved"), (second, "call 2 of RNN(2, 3, nonlinearity='relu', b")):
+        with pytest.raises(InPlaceModificationError, match=re.escape(said)):
+            output.backward(np.ones(output.shape))
+
+
+def test_each_call_takes_the_parameters_that_the_module_has_then() -> None:
+    rnn, x = one_window()
+    old, h = rnn.weight_hh_l0, np.zeros((1, 4, 3))
+    rnn(x, h)[0].backward(np.ones((3, 4, 3)))
+    kept = old.grad.numpy().copy()
+    rnn.weight_hh_l0 = Parameter(2 * old.data)
+    rnn.weight_ih_l0.requires_grad_(False)
+    rnn.bias_ih_l0 = None
+    del rnn.bias_hh_l0
+    rnn.zero_grad()
+    output, _ = rnn(x, h)
+    output.backward(np.ones(output.shape))
+    np.testing.assert_array_equal(old.grad, kept)
+    assert rnn.weight_ih_l0.grad is None
+    plain = numpy_rnn.RNN(2, 3, bias=False, dtype="float64")
+    plain.load_state_dict(rnn.state_dict())
+    expected, _ = plain(x, h)
+    np.testing.assert_array_equal(output, expected)
+    expected.backward(np.ones(output.shape))
+    np.testing.assert_array_equal(rnn.weight_hh_l0.grad, plain.weight_hh_l0.grad)
+
+
+def test_a_freed_graph_keeps_neither_input_nor_state() -> None:
+    rnn, x = one_window()
+    input, state = x.copy(), np.zeros((1, 4, 3))
+    refs = [weakref.ref(input), weakref.ref(state)]
+    output, _ = rnn(input, state)
+    del input, state
+    assert all(ref() is not None for ref in refs)  # the backward needs them
+    output.backward(np.ones(output.shape))
+    assert all(ref() is None for ref in refs)
+
+
 def test_what_saved_nothing_can_be_walked_twice_as_in_torch() -> None:
     results = []
     for x, run in (

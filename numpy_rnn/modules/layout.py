@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from numpy_rnn.cells.steps import Steps
@@ -40,25 +42,27 @@ class Layout:
 class Dense(Layout):
     """(T, B, ...), with ``batch_first`` (B, T, ...), all sequences of one length."""
 
-    def __init__(self, shape: tuple[int, ...], batch_first: bool) -> None:
+    def __init__(self, T: int, B: int, batch_first: bool) -> None:
         self.batch_first = batch_first
-        T, B = shape[1::-1] if batch_first else shape[:2]
         super().__init__(Steps([B] * T))
 
     def rows(self, array: Array) -> Array:
         array = array.swapaxes(0, 1) if self.batch_first else array
-        return np.ascontiguousarray(array).reshape(self.steps.N, *array.shape[2:])
+        return np.ascontiguousarray(array).reshape(self.steps.N, array.shape[2])
 
     def back(self, rows: Array) -> Array:
-        array = rows.reshape(self.steps.T, self.steps.B, *rows.shape[1:])
+        array = rows.reshape(self.steps.T, self.steps.B, rows.shape[1])
         return array.swapaxes(0, 1) if self.batch_first else array
+
+
+dense = lru_cache(maxsize=16)(Dense)  # windows mostly have the shape of the one before
 
 
 class Unbatched(Layout):
     """(T, ...): one sequence, whose states are (L*D, H)."""
 
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        super().__init__(Steps([1] * shape[0]))
+    def __init__(self, T: int) -> None:
+        super().__init__(Steps([1] * T))
 
     def rows(self, array: Array) -> Array:
         return np.ascontiguousarray(array)

@@ -161,23 +161,21 @@ def check_dtype(dtype: DTypeLike) -> np.dtype[Any]:
 
 def check_input(name: str, tensor: Tensor, dtype: np.dtype[Any]) -> None:
     """Raise unless ``tensor`` has the dtype of the module's weights."""
-    if tensor.dtype != dtype:
+    if tensor.data.dtype != dtype:
         raise TypeError(f"{name} must be {dtype} like the weights, got {tensor.dtype}")
 
 
 def check_states(
     hx: Any, names: Sequence[str], expected: Sequence[tuple[str, tuple[int, ...]]], dtype: np.dtype[Any]
-) -> list[Tensor | None]:
-    """Return the Tensors of a state of one part or of as many as ``names``; None for each where ``hx`` is None.
+) -> list[Tensor]:
+    """Return the Tensors of a state of one part or of as many as ``names``.
 
     ``expected`` has the letters and the shape of each part, for the error.
     """
-    if hx is None:
-        return [None] * len(names)
     single = len(names) == 1
     if not single and not (isinstance(hx, tuple | list) and len(hx) == len(names)):
         raise TypeError(f"hx must be a pair ({', '.join(names)}), got {type(hx).__name__}")
-    states: list[Tensor | None] = []
+    states = []
     for name, value, (letters, shape) in zip(names, [hx] if single else hx, expected, strict=False):
         label = "hx" if single else f"{name} of hx"
         state = as_tensor(label, value)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from numpy_rnn.cells.steps import Steps
-from numpy_rnn.modules.layout import Dense, Layout, Padded, Unbatched
+from numpy_rnn.modules.layout import Layout, Padded, Unbatched, dense
 from numpy_rnn.modules.module import (
     Module,
     Seed,
@@ -24,9 +24,9 @@ from numpy_rnn.modules.module import (
     draw_mask,
     uniform,
 )
-from numpy_rnn.modules.window import Window
+from numpy_rnn.modules.window import Call, Window, layers_of
 from numpy_rnn.packing import PackedSequence, check_lengths, packed_lengths, places
-from numpy_rnn.tensor import Parameter, Tensor, as_tensor, record
+from numpy_rnn.tensor import Tensor, as_tensor, is_recording, record
 from numpy_rnn.typing import Array
 
 
@@ -65,39 +65,21 @@ class Recurrent(Module):
         self._rng = np.random.default_rng(rng)
 
         bound = 1 / math.sqrt(self.hidden_size)
-        for name, layer in self._parts():
-            for kind, shape in self._shapes(layer).items():
-                setattr(self, f"{kind}_{name}", uniform(self._rng, bound, shape, self.dtype))
+        for layer, parts in enumerate(layers_of(self.num_layers, 1 + self.bidirectional, self.proj_size > 0)):
+            for names in parts:
+                for name, shape in zip(names.parameters, self._shapes(layer), strict=True):
+                    if self.bias or not name.startswith("bias"):
+                        setattr(self, name, uniform(self._rng, bound, shape, self.dtype))
 
-    @property
-    def _directions(self) -> int:
-        return 2 if self.bidirectional else 1
+    def _sizes(self) -> tuple[int, int, int]:
+        """D, P (H without a projection) and H."""
+        return 1 + self.bidirectional, self.proj_size or self.hidden_size, self.hidden_size
 
-    @property
-    def _output_size(self) -> int:
-        """Of one direction: P, or H without a projection."""
-        return self.proj_size or self.hidden_size
-
-    def _parts(self) -> list[tuple[str, int]]:
-        """One (suffix of the parameter names, layer) for each layer and direction, in the order of the states."""
-        suffixes = ("", "_reverse")[: self._directions]
-        return [(f"l{layer}{suffix}", layer) for layer in range(self.num_layers) for suffix in suffixes]
-
-    def _shapes(self, layer: int) -> dict[str, tuple[int, ...]]:
+    def _shapes(self, layer: int) -> list[tuple[int, ...]]:
         """The shapes of the parameters of one layer and direction, in PyTorch's order."""
-        rows, P = self._gates * self.hidden_size, self._output_size
-        width = self.input_size if layer == 0 else self._directions * P
-        shapes: dict[str, tuple[int, ...]] = {"weight_ih": (rows, width), "weight_hh": (rows, P)}
-        if self.bias:
-            shapes |= {"bias_ih": (rows,), "bias_hh": (rows,)}
-        if self.proj_size:
-            shapes["weight_hr"] = (P, self.hidden_size)
-        return shapes
-
-    def _weights(self, part: str) -> list[Parameter | None]:
-        """w_ih, w_hh, b_ih, b_hh, and with a projection w_hr: the order of the cells' arguments."""
-        kinds = ("weight_ih", "weight_hh", "bias_ih", "bias_hh", *(("weight_hr",) if self.proj_size else ()))
-        return [getattr(self, f"{kind}_{part}", None) for kind in kinds]
+        D, P, H = self._sizes()
+        rows, width = self._gates * H, self.input_size if layer == 0 else D * P
+        return [(rows, width), (rows, P), (rows,), (rows,), *([(P, H)] if self.proj_size else [])]
 
     def _options(self) -> dict[str, Any]:
         """What the cell's functions take besides."""
@@ -130,60 +112,73 @@ class Recurrent(Module):
         tensor = as_tensor("input", array)
         check_input("input", tensor, self.dtype)
         layout = self._layout(tensor, packed, lengths)
-        states = self._states(hx, layout)
-        window = Window(self, layout, tensor, states)
+        states, h_0 = self._states(hx, layout)
         masks = self._masks(layout, tensor, dropout_masks)
-        output, finals = window.forward(tensor.data, [None if s is None else s.data for s in states], masks)
-        first, *tensors = record(type(self).__name__, [output, *finals], window.inputs, window.backward, window.saved)
+        needs_states = [state is not None and state.requires_grad for state in states]
+        window = Window(self, layout, tensor.requires_grad, needs_states)
+        inputs = [tensor, *states, *window.parameters]
+        self._calls += 1
+        call = Call(self) if is_recording(inputs) else None
+        output, finals = window.forward(tensor, states, h_0, masks, call)
+        first, *tensors = record(type(self).__name__, [output, *finals], inputs, window.backward, window.saved)
         state = tensors[0] if len(tensors) == 1 else tuple(tensors)
         return (first if packed is None else packed._replace(data=first)), state
 
     def _layout(self, input: Tensor, packed: PackedSequence | None, lengths: ArrayLike | None) -> Layout:
         """Check the shape of the input, and return how to get at its rows."""
+        shape = input.data.shape
         letters = "(B, T, I)" if self.batch_first else "(T, B, I)"
         if packed is not None:
             letters = "(ΣT, I)"
             if lengths is not None:
                 raise ValueError("lengths must be None for a PackedSequence, which has its own")
-            if input.ndim != 2:
-                raise ValueError(f"input.data must be (ΣT, I), got {input.shape}")
+            if len(shape) != 2:
+                raise ValueError(f"input.data must be (ΣT, I), got {shape}")
             packed_lengths(packed)
-        elif input.ndim not in (2, 3):
-            raise ValueError(f"input must be {letters} or unbatched (T, I), got {input.shape}")
-        elif input.ndim == 2:
+        elif len(shape) == 2:
             letters = "(T, I)"
-        if input.shape[-1] != self.input_size:
-            raise ValueError(f"input must be {letters} with I = {self.input_size}, got {input.shape}")
+        elif len(shape) != 3:
+            raise ValueError(f"input must be {letters} or unbatched (T, I), got {shape}")
+        if shape[-1] != self.input_size:
+            raise ValueError(f"input must be {letters} with I = {self.input_size}, got {shape}")
         if packed is not None:
             order = None if packed.sorted_indices is None else np.asarray(packed.sorted_indices)
             return Layout(Steps(np.asarray(packed.batch_sizes).tolist()), order)
-        if (input.shape[1] if input.ndim == 3 and self.batch_first else input.shape[0]) == 0:
-            raise ValueError(f"input must have at least one time step, got {input.shape}")
-        if input.ndim == 2:
+        T, B = (shape[0], None) if len(shape) == 2 else shape[1::-1] if self.batch_first else shape[:2]
+        if T == 0:
+            raise ValueError(f"input must have at least one time step, got {shape}")
+        if B is None:
             if lengths is not None:
                 raise ValueError("lengths must be None for unbatched input (T, I)")
-            return Unbatched(input.shape)
+            return Unbatched(T)
         if lengths is None:
-            return Dense(input.shape, self.batch_first)
-        B, T = input.shape[:2] if self.batch_first else input.shape[1::-1]
+            return dense(T, B, self.batch_first)
         checked = check_lengths(lengths, T, B)
-        return Padded(input.shape, self.batch_first, places(checked)) if B else Dense(input.shape, self.batch_first)
+        return Padded(shape, self.batch_first, places(checked)) if B else dense(T, B, self.batch_first)
 
-    def _states(self, hx: Any, layout: Layout) -> list[Tensor | None]:
-        """Check the initial state, and return its Tensors: one, or for an LSTM two; None stands for zeros."""
-        parts, B = self.num_layers * self._directions, layout.steps.B
+    def _states(self, hx: Any, layout: Layout) -> tuple[list[Tensor | None], list[Array]]:
+        """Check the initial state, and return its Tensors, one, or for an LSTM two, and their arrays for the cells."""
+        D, P, H = self._sizes()
+        parts, B = self.num_layers * D, layout.steps.B
+        if hx is None:
+            shapes = [(parts, B, P), (parts, B, H)][: len(self._state_names)]
+            return [None] * len(shapes), [np.zeros(shape, self.dtype) for shape in shapes]
         expected: list[tuple[str, tuple[int, ...]]] = []
-        for letter, size in (("P" if self.proj_size else "H", self._output_size), ("H", self.hidden_size)):
+        for letter, size in (("P" if self.proj_size else "H", P), ("H", H)):
             if isinstance(layout, Unbatched):
                 expected.append((f"(L*D, {letter})", (parts, size)))
             else:
                 expected.append((f"(L*D, B, {letter})", (parts, B, size)))
-        return check_states(hx, self._state_names, expected, self.dtype)
+        states = check_states(hx, self._state_names, expected, self.dtype)
+        return [*states], [layout.states(state.data) for state in states]
 
     def _masks(self, layout: Layout, input: Tensor, given: Sequence[ArrayLike] | None) -> list[Array] | None:
         """Return the dropout masks as rows, one for each boundary between layers, or None."""
         boundaries = self.num_layers - 1
-        shape = (*input.shape[:-1], self._directions * self._output_size)
+        if given is None and not (self.training and self.dropout > 0 and boundaries):
+            return None
+        D, P, _ = self._sizes()
+        shape = (*input.shape[:-1], D * P)
         if given is not None:
             if not self.training:
                 raise ValueError("dropout_masks must be None in evaluation mode, in which nothing is dropped")
@@ -194,10 +189,8 @@ class Recurrent(Module):
                 if mask.shape != shape or mask.dtype != self.dtype:
                     expected = f"{shape} {self.dtype} like the output"
                     raise ValueError(f"dropout_masks[{i}] must be {expected}, got {mask.shape} {mask.dtype}")
-        elif self.training and self.dropout > 0 and boundaries:
-            masks = [draw_mask(self._rng, self.dropout, shape, self.dtype) for _ in range(boundaries)]
         else:
-            return None
+            masks = [draw_mask(self._rng, self.dropout, shape, self.dtype) for _ in range(boundaries)]
         return [layout.rows(mask) for mask in masks]
 
     def _describe(self) -> str:

@@ -14,11 +14,11 @@ from numpy_rnn.cells import gru, lstm, rnn
 from numpy_rnn.cells.steps import Steps
 from numpy_rnn.modules.module import Module, Seed, check_dtype, check_input, check_size, check_states, uniform
 from numpy_rnn.modules.rnn import check_nonlinearity
-from numpy_rnn.modules.window import Part
-from numpy_rnn.tensor import Parameter, Tensor, as_tensor, record
+from numpy_rnn.modules.window import Call, Names, Part
+from numpy_rnn.tensor import Tensor, as_tensor, is_recording, record
 from numpy_rnn.typing import Array
 
-PARAMETERS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+NAMES = Names(("weight_ih", "weight_hh", "bias_ih", "bias_hh"), "the states")
 
 
 class _StepCell(Module):
@@ -35,11 +35,8 @@ class _StepCell(Module):
         rng = np.random.default_rng(rng)
         H, rows = self.hidden_size, self._gates * self.hidden_size
         shapes: list[tuple[int, ...]] = [(rows, self.input_size), (rows, H), (rows,), (rows,)]
-        for name, shape in list(zip(PARAMETERS, shapes, strict=True))[: 4 if self.bias else 2]:
+        for name, shape in list(zip(NAMES.parameters, shapes, strict=True))[: 4 if self.bias else 2]:
             setattr(self, name, uniform(rng, 1 / math.sqrt(H), shape, self.dtype))
-
-    def _weights(self, part: str = "") -> list[Parameter | None]:
-        return [getattr(self, name, None) for name in PARAMETERS]
 
     def _options(self) -> dict[str, Any]:
         return {}
@@ -60,15 +57,18 @@ class _StepCell(Module):
         if input.shape[-1] != self.input_size:
             raise ValueError(f"input must be {letters} with I = {self.input_size}, got {input.shape}")
         expected = ("(B, H)" if input.ndim == 2 else "(H,)", (*input.shape[:-1], self.hidden_size))
-        states = check_states(hx, ("h", "c")[: len(self._state_names)], [expected] * 2, self.dtype)
+        names = ("h", "c")[: len(self._state_names)]
+        states: list[Tensor | None] = [None for _ in names]
+        if hx is not None:
+            states = [*check_states(hx, names, [expected] * 2, self.dtype)]
         x = input.data.reshape(-1, self.input_size) if input.ndim == 1 else input.data  # (B, I)
         B, H = len(x), self.hidden_size
         arrays = [np.zeros((B, H), self.dtype) if s is None else s.data.reshape(B, H) for s in states]
 
+        part = Part(self, NAMES, input.requires_grad, [s is not None and s.requires_grad for s in states])
+        inputs = [input, *states, *part.parameters]
         self._calls += 1
-        label = f"call {self._calls} of {self!r}"
-        part = Part(self, "", label, input.requires_grad, [s is not None and s.requires_grad for s in states])
-        _, new = part.forward(Steps([B]), x, input, "input", arrays, states)
+        _, new = part.forward(Steps([B]), x, input, arrays, states, Call(self) if is_recording(inputs) else None)
         shapes = [None if s is None else s.shape for s in states]
 
         def backward(*d_new: Array | None) -> Sequence[Array | None]:
@@ -77,7 +77,6 @@ class _StepCell(Module):
             return [None if dx is None else dx.reshape(input.shape), *d_states, *rest[len(shapes) :][:4]]
 
         outputs = [state.reshape(*input.shape[:-1], H).copy() for state in new]
-        inputs = [input, *states, *self._weights()]
         tensors = record(type(self).__name__, outputs, inputs, backward, part.saved)
         return tensors[0] if len(tensors) == 1 else tensors
 
