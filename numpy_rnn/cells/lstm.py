@@ -1,9 +1,9 @@
 """The LSTM over one window, one layer, one direction: pure functions of arrays.
 
 A number such as ``(6.7)`` at the end of a line is the equation of derivations/06-lstm.md that the line computes. P is
-H, or the size of the projection; the rest is as in ``cells/rnn.py``. In the weights the gates stand as in PyTorch: i, f,
-g, o; inside, in the blocks of ``cells/steps.py``: o, i, f, g, the logistic gates together, and those whose gradient is
-that of c. Weights of logistic gates enter with their sign turned, for these gates are opened from -z.
+H, or the size of the projection; the rest is as in ``cells/rnn.py``. In the weights the gates stand as in PyTorch: i,
+f, g, o; inside, in the blocks of ``cells/steps.py``: o, i, f, g, the logistic gates together, and those whose gradient
+is that of c. Weights of logistic gates enter with their sign turned, for these gates are opened from -z.
 """
 
 from collections.abc import Collection

@@ -36,7 +36,7 @@ class Block(NamedTuple):
     def within(self, columns: Array) -> Array:
         """Return the block's part of ``columns`` (F, N) as a view (k, F, B)."""
         part: Array = columns[:, self.rows].reshape(len(columns), self.k, self.B)
-        return part.swapaxes(0, 1)
+        return np.swapaxes(part, 0, 1)
 
     def project(self, w: Array, rows: Array, bias: Array) -> Array:
         """Return ``w`` (G, F) times the block's part of ``rows`` (N, F) plus ``bias`` (G,), as (k, G, B)."""
