@@ -35,15 +35,15 @@ class Block(NamedTuple):
 
     def within(self, columns: Array) -> Array:
         """Return the block's part of ``columns`` (F, N) as a view (k, F, B)."""
-        part: Array = columns[:, self.rows].reshape(len(columns), self.k, self.B)
-        return np.swapaxes(part, 0, 1)
+        return columns[:, self.rows].reshape(len(columns), self.k, self.B).swapaxes(0, 1)
 
     def project(self, w: Array, rows: Array, bias: Array) -> Array:
         """Return ``w`` (G, F) times the block's part of ``rows`` (N, F) plus ``bias`` (G,), as (k, G, B)."""
         if self.B == 1:  # rows and columns are the same numbers
             return np.asarray(rows[self.rows] @ w.T + bias)[:, :, None]
         z = w @ rows[self.rows].T  # (G, k*B) one product for all steps of the block
-        return np.add(z.reshape(len(w), self.k, self.B).swapaxes(0, 1), bias[:, None], order="C")
+        biased: Array = np.add(z.reshape(len(w), self.k, self.B).swapaxes(0, 1), bias[:, None], order="C")
+        return biased
 
 
 class Steps:
