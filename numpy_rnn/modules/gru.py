@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from numpy_rnn.cells import gru
-from numpy_rnn.modules.module import Seed
+from numpy_rnn.modules.module import Seed, check_size
 from numpy_rnn.modules.recurrent import Recurrent
 
 
@@ -20,9 +20,10 @@ class GRU(Recurrent):
     ((7, 4, 10), (2, 4, 5))
 
     Arguments: PyTorch's, in its order: ``input_size`` I, ``hidden_size`` H, ``num_layers`` L, ``bias``,
-    ``batch_first``, ``dropout`` (between layers, in training mode), ``bidirectional`` (D = 2). ``dtype`` float32 or
-    float64. ``rng`` a seed or a ``numpy.random.Generator`` for the initial weights, U(-1/√H, 1/√H), and for the dropout
-    masks. ``forward`` says what a call takes and returns.
+    ``batch_first``, ``dropout`` (between layers, in training mode), ``bidirectional`` (D = 2). ``recompute_every`` k:
+    keep for backward only every k-th state, and compute the gates again k steps at a time, for long windows (6.46).
+    ``dtype`` float32 or float64. ``rng`` a seed or a ``numpy.random.Generator`` for the initial weights,
+    U(-1/√H, 1/√H), and for the dropout masks. ``forward`` says what a call takes and returns.
 
     Parameters, for layer k and with ``_reverse`` appended for the reverse direction, gates in the order r, z, n:
     ``weight_ih_lk`` (3H, I), above the first layer (3H, D*H); ``weight_hh_lk`` (3H, H); ``bias_ih_lk`` and
@@ -44,7 +45,9 @@ class GRU(Recurrent):
         dropout: float = 0.0,
         bidirectional: bool = False,
         *,
+        recompute_every: int | None = None,
         dtype: DTypeLike = np.float32,
         rng: Seed = None,
     ) -> None:
         super().__init__(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, 0, dtype, rng)
+        self.recompute_every = None if recompute_every is None else check_size("recompute_every", recompute_every)

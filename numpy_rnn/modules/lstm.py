@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from numpy_rnn.cells import lstm
-from numpy_rnn.modules.module import Seed
+from numpy_rnn.modules.module import Seed, check_size
 from numpy_rnn.modules.recurrent import Recurrent
 
 
@@ -21,8 +21,10 @@ class LSTM(Recurrent):
 
     Arguments: PyTorch's, in its order: ``input_size`` I, ``hidden_size`` H, ``num_layers`` L, ``bias``,
     ``batch_first``, ``dropout`` (between layers, in training mode), ``bidirectional`` (D = 2), ``proj_size`` P (0 for
-    no projection; below, P is then H). ``dtype`` float32 or float64. ``rng`` a seed or a ``numpy.random.Generator`` for
-    the initial weights, U(-1/√H, 1/√H), and for the dropout masks. ``forward`` says what a call takes and returns.
+    no projection; below, P is then H). ``recompute_every`` k: keep for backward only every k-th state, and compute the
+    gates again k steps at a time, for long windows (6.46). ``dtype`` float32 or float64. ``rng`` a seed or a
+    ``numpy.random.Generator`` for the initial weights, U(-1/√H, 1/√H), and for the dropout masks. ``forward`` says what
+    a call takes and returns.
 
     Parameters, for layer k and with ``_reverse`` appended for the reverse direction, gates in the order i, f, g, o:
     ``weight_ih_lk`` (4H, I), above the first layer (4H, D*P); ``weight_hh_lk`` (4H, P); ``bias_ih_lk`` and
@@ -46,6 +48,7 @@ class LSTM(Recurrent):
         bidirectional: bool = False,
         proj_size: int = 0,
         *,
+        recompute_every: int | None = None,
         dtype: DTypeLike = np.float32,
         rng: Seed = None,
     ) -> None:
@@ -56,3 +59,4 @@ class LSTM(Recurrent):
         super().__init__(
             input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, int(proj_size), dtype, rng
         )
+        self.recompute_every = None if recompute_every is None else check_size("recompute_every", recompute_every)

@@ -202,6 +202,7 @@ class Recurrent(Module):
             "dropout": 0,
             "bidirectional": False,
             "proj_size": 0,
+            "recompute_every": None,
         }
         given = [f"{k}={getattr(self, k)!r}" for k, default in defaults.items() if getattr(self, k, default) != default]
         return ", ".join([f"{self.input_size}, {self.hidden_size}", *given])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from numpy_rnn.cells.steps import Steps
+from numpy_rnn.modules.recompute import Recomputed
 from numpy_rnn.tape import Saved
 from numpy_rnn.tensor import Tensor
 from numpy_rnn.typing import Array, MaybeArray
@@ -78,7 +79,9 @@ class Part:
     """
 
     def __init__(self, module: Any, names: Names, needs_x: bool, needs_states: Sequence[bool]) -> None:
-        self.cell, self.options, self.names = module._cell, module._options(), names
+        every = vars(module).get("recompute_every")
+        self.cell: Any = module._cell if every is None else Recomputed(module._cell, every)
+        self.recomputes, self.options, self.names = every is not None, module._options(), names
         self.state_names, self.reverse = module._state_names, names.d == 1
         self.parameters: list[Any] = list(map(vars(module).get, names.parameters))  # as they are now; None if missing
         learnt = [p is not None and p._requires_grad for p in self.parameters]
@@ -112,8 +115,10 @@ class Part:
             ]
             self.saved_w_ih, self.saved_w_hh = self._save_weight(0, call), self._save_weight(1, call)
             self.saved_w_hr = [self._save_weight(4, call)] if len(weights) > 4 else []
+            biases = [None if weights[i] is None else self._save_weight(i, call) for i in (2, 3) if self.recomputes]
             self.saved = [self.saved_inner, self.saved_x, *self.saved_states]
-            self.saved += [self.saved_w_ih, self.saved_w_hh, *self.saved_w_hr]
+            self.saved += [self.saved_w_ih, self.saved_w_hh, *self.saved_w_hr, *filter(None, biases)]
+            self.saved_biases = biases
         return steps.flipped(h) if self.reverse else h, final  # (N, P) (5.6)
 
     def _save_weight(self, i: int, call: Call) -> Saved:
@@ -124,9 +129,10 @@ class Part:
 
         A weight is read when the array that it multiplies needs a gradient and a gradient arrives at the product: W_ih
         when x does, W_hh when h_0 does or when there is a step before the last, whose state then needs one, W_hr
-        unless the only gradient is that of the final cell state and there is no step before the last.
+        unless the only gradient is that of the final cell state and there is no step before the last. Whoever runs the
+        forward again reads all of them, and the biases.
         """
-        wanted, more_steps = self.wanted, self.steps.T > 1
+        wanted, again, more_steps = self.wanted, self.recomputes, self.steps.T > 1 or self.recomputes
         inner = self.saved_inner.read()
         w_hr = []
         for projection in self.saved_w_hr:
@@ -141,15 +147,16 @@ class Part:
             states[i] = self._read_state(i)
         if not more_steps and "dh_0" in wanted:
             w_hh = self.saved_w_hh.read()  # (2.27) (4.5) (4.7) (6.43)
-        x = self.saved_x.read() if "dw_ih" in wanted else None
-        w_ih = self.saved_w_ih.read() if "dx" in wanted else None  # (2.27) (4.6) (4.7) (6.43)
+        x = self.saved_x.read() if again or "dw_ih" in wanted else None
+        w_ih = self.saved_w_ih.read() if again or "dx" in wanted else None  # (2.27) (4.6) (4.7) (6.43)
+        biases = {"biases": [None if b is None else b.read() for b in self.saved_biases]} if again else {}
 
         if self.reverse:
             x = None if x is None else self.steps.flipped(x)
             dh = None if dh is None else self.steps.flipped(dh)  # (N, P) (5.9)
         saved = self.cell.Saved(x, *states, *inner)
         gradients = self.cell.backward(
-            dh, *d_final, saved, w_ih, w_hh, *w_hr, wanted=wanted, steps=self.steps, **self.options
+            dh, *d_final, saved, w_ih, w_hh, *w_hr, wanted=wanted, steps=self.steps, **biases, **self.options
         )
         if self.reverse and gradients.dx is not None:
             gradients = gradients._replace(dx=self.steps.flipped(gradients.dx))  # (N, I) (5.9)
