@@ -10,7 +10,7 @@ import torch
 
 from torch_rnn.cli import bench as command
 from torch_rnn.cli.main import main
-from torch_rnn.measure import compare, goals, grid, growth, limit, memory, overhead, report, sides, timing
+from torch_rnn.measure import compare, goals, grid, growth, limit, memory, overhead, recompute, report, sides, timing
 from torch_rnn.measure.bench import PHASES, Settings, Task, measure
 from torch_rnn.measure.grid import Row
 
@@ -62,6 +62,8 @@ def make_tiny(patch):
     patch.setattr("torch_rnn.measure.bench.QUICK_MEMORY_SHAPE", ODD.shape)
     patch.setattr("torch_rnn.measure.bench.QUICK", INSTANT)
     patch.setattr(growth, "QUICK_SWEEPS", {"T": (4, 8), "B": (2, 4), "H": (4, 8)})
+    patch.setattr(recompute, "QUICK_SHAPE", (12, 2, 3, 4))
+    patch.setattr(recompute, "QUICK_EVERY", (3, 12))
     patch.setattr(limit, "PROBE", INSTANT)
     patch.setattr(overhead, "_import", lambda name: {"call": len(name)})
     patch.setattr(overhead, "CALLS", 2)
@@ -182,6 +184,12 @@ def test_the_record_is_whole_and_consistent(record):
     assert means["gru"]["rows"] == 8
     assert [row["dtype"] for row in record["memory"]] == ["float32", "float64"] * 2
     assert {entry["varied"] for entry in record["growth"]} == set("TBH")
+    for entry in record["recompute"]:
+        none, every_3, every_12 = entry["points"]
+        assert (none["every"], every_3["every"], every_12["every"]) == (None, 3, 12)
+        assert none["saved"] > every_3["saved"] > every_12["saved"]
+        assert none["time"]["median"] == 1
+    assert [entry["cell"] for entry in record["recompute"]] == ["lstm", "gru"]
     assert all("for-loop" in entry["ratio"] for entry in record["optimizers"])
     assert len(record["overhead"]) == 2
     assert len(record["imports"]) == 1
@@ -200,6 +208,7 @@ def test_the_report_says_it_all_in_100_columns(record):
         "geometric means",
         "Memory",
         "Growth",
+        "recompute_every=k",
         "Optimizers",
         "ufunc",
         "Importing",

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
-from torch_rnn.measure import goals, growth, jax_peer, limit, machine, memory, optimizers, overhead
+from torch_rnn.measure import goals, growth, jax_peer, limit, machine, memory, optimizers, overhead, recompute
 from torch_rnn.measure.grid import Row, rows
 from torch_rnn.measure.sides import OPTIMIZER, sides
 from torch_rnn.measure.timing import QUICK, ROW, SMALL, Effort, Rounds, interleave, quartiles, ratio
@@ -54,6 +54,9 @@ def tasks(settings: Settings) -> list[Task]:
         for letter in "TBH":
             run = partial(growth.growth, cell, settings.dtypes[0], letter, small, quick)
             found.append(Task("growth", f"{cell} for growing {letter}", run))
+    for cell in [cell for cell in settings.cells if cell in recompute.CELLS]:
+        run = partial(recompute.curve, cell, settings.dtypes[0], small, quick)
+        found.append(Task("recompute", f"{cell} with recompute_every", run))
     for name in optimizers.QUICK_NAMES if quick else optimizers.NAMES:
         for dtype in settings.dtypes:
             found.append(Task("optimizers", f"{name} {dtype}", partial(optimizers.compare, name, dtype, small, quick)))

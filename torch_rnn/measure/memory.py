@@ -73,9 +73,9 @@ def compare(row: Row) -> dict[str, Any]:
     }
 
 
-def numpy_saved(row: Row) -> int:
-    """Return the bytes of the arrays that the graph of one forward holds."""
-    call, x = numpy_call(numpy_module(row), row), Data(row).x
+def numpy_saved(row: Row, **options: Any) -> int:
+    """Return the bytes of the arrays that the graph of one forward holds; ``options`` go to the module."""
+    call, x = numpy_call(numpy_module(row, **options), row), Data(row).x
     with _traced():
         before = _numpy_bytes()
         output = call(Tensor(x.copy()))

@@ -22,6 +22,9 @@ training step above what stood before; NumPy by tracemalloc, PyTorch by its prof
 take for themselves."""
 GROWTH = """\
 Growth: exponents p of time and saved bytes as (size)^p, least squares in log-log, around T, B, I, H = {base}."""
+RECOMPUTE = """\
+recompute_every=k at T, B, I, H = {label}: bytes saved, the most allocated at once by forward and backward, and their
+time over that without it."""
 OPTIMIZERS = """\
 Optimizers: PyTorch's time over NumPy's for one step over LSTM{sizes}; "temporaries": the most that NumPy's step
 allocates at once, over its largest parameter."""
@@ -34,7 +37,8 @@ def text(record: Record) -> str:
     """Return the whole report."""
     parts = [header(record), _fill(LETTERS.format(optimizer=record["settings"]["optimizer"]))]
     parts += [_rows(record, cell, dtype) for cell, dtype in pairs(record)]
-    parts += [_means(record), _memory(record), _growth(record), _optimizers(record), _overhead(record)]
+    parts += [_means(record), _memory(record), _growth(record), *_recompute(record)]
+    parts += [_optimizers(record), _overhead(record)]
     return "\n\n".join(parts)
 
 
@@ -135,6 +139,24 @@ def _growth(record: Record) -> str:
         figures = f"{time['numpy']:>13.2f}{time['torch']:>9.2f}{saved['numpy']:>14.2f}{saved['torch']:>9.2f}"
         lines.append(f"{name:<20}{figures}  {' '.join(map(str, entry['sizes'])):<16}{verdict(entry['goals'])}".rstrip())
     return "\n".join(lines)
+
+
+def _recompute(record: Record) -> list[str]:
+    entries = record.get("recompute", [])
+    if not entries:
+        return []
+    lines = [
+        _fill(RECOMPUTE.format(label=entries[0]["label"])),
+        f"{'':<20}{'k':>6}{'saved MB':>10}{'peak MB':>9}{'time':>7}{'spread':>12}",
+    ]
+    for entry in entries:
+        for point in entry["points"]:
+            time, k = point["time"], "none" if point["every"] is None else point["every"]
+            name = f"{entry['cell']} {entry['dtype']}"
+            spread = f"{short(time['q1'])}-{short(time['q3'])}"
+            sizes = f"{_mb(point['saved']):>10}{_mb(point['peak']):>9}"
+            lines.append(f"{name:<20}{k:>6}{sizes}{short(time['median']):>7}{spread:>12}")
+    return ["\n".join(lines)]
 
 
 def _optimizers(record: Record) -> str:

@@ -68,10 +68,10 @@ class Data:
         return rng.standard_normal((row.T, row.B, width)).astype(row.dtype)
 
 
-def numpy_module(row: Row) -> Any:
-    """Return the NumPy module of a row."""
+def numpy_module(row: Row, **options: Any) -> Any:
+    """Return the NumPy module of a row, with further ``options``."""
     return MODULES[row.cell](
-        row.I, row.H, num_layers=row.layers, bidirectional=row.bidirectional, dtype=row.dtype, rng=0
+        row.I, row.H, num_layers=row.layers, bidirectional=row.bidirectional, dtype=row.dtype, rng=0, **options
     )
 
 
