@@ -64,6 +64,8 @@ class Adagrad(Optimizer):
 
     def _update(self, p: Array, g: Array, state: State, group: Group) -> None:
         state["step"] += 1
-        state["sum"] += g * g  # (9.8)
-        lr = group["lr"] / (1 + (state["step"] - 1) * group["lr_decay"])
-        p += -lr * g / (np.sqrt(state["sum"]) + group["eps"])  # (9.9)
+        rate, eps = group["lr"] / (1 + (state["step"] - 1) * group["lr_decay"]), group["eps"]
+        for p, g, s, t in self._blocks(group, p, g, state["sum"]):
+            s += np.multiply(g, g, t)  # (9.8)
+            scale = np.add(np.sqrt(s, t), eps, t)
+            p -= np.multiply(rate, np.divide(g, scale, t), t)  # (9.9)
