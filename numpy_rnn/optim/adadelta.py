@@ -50,10 +50,12 @@ class Adadelta(Optimizer):
     def _start(self, p: Array, group: Group) -> State:
         return {"step": 0, "square_avg": np.zeros_like(p), "acc_delta": np.zeros_like(p)}
 
-    def _update(self, p: Array, g: Array, state: State, group: Group) -> None:
+    def _update(self, parameter: Array, gradient: Array, state: State, group: Group) -> None:
         lr, rho, eps = group["lr"], group["rho"], group["eps"]
         state["step"] += 1
-        for p, g, v, w, t, u in self._blocks(group, p, g, state["square_avg"], state["acc_delta"], scratch=2):
+        for p, g, v, w, t, u in self._blocks(
+            group, parameter, gradient, state["square_avg"], state["acc_delta"], scratch=2
+        ):
             v *= rho
             v += np.multiply(1 - rho, np.multiply(g, g, t), t)  # (9.13)
             step, scale = np.sqrt(np.add(w, eps, u), u), np.sqrt(np.add(v, eps, t), t)

@@ -57,11 +57,11 @@ class Adam(MomentOptimizer):
         largest = {"max_exp_avg_sq": np.zeros_like(p)} if group["amsgrad"] else {}
         return super()._start(p, group) | largest
 
-    def _update(self, p: Array, g: Array, state: State, group: Group) -> None:
+    def _update(self, parameter: Array, gradient: Array, state: State, group: Group) -> None:
         filled1, filled2, eps = *self._filled(state, group), group["eps"]
         rate, correction = group["lr"] / filled1, 1 / math.sqrt(filled2)
         arrays = state["exp_avg"], state["exp_avg_sq"], state.get("max_exp_avg_sq")
-        for p, g, m, v, largest, t in self._blocks(group, p, g, *arrays):
+        for p, g, m, v, largest, t in self._blocks(group, parameter, gradient, *arrays):
             self._moments(m, v, g, group, t)
             if group["amsgrad"]:
                 v = np.maximum(largest, v, out=largest)  # (9.20)

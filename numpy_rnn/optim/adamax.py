@@ -44,10 +44,10 @@ class Adamax(MomentOptimizer):
     def _start(self, p: Array, group: Group) -> State:
         return {"step": 0, "exp_avg": np.zeros_like(p), "exp_inf": np.zeros_like(p)}
 
-    def _update(self, p: Array, g: Array, state: State, group: Group) -> None:
+    def _update(self, parameter: Array, gradient: Array, state: State, group: Group) -> None:
         (beta1, beta2), eps = group["betas"], group["eps"]
         rate = group["lr"] / self._filled(state, group)[0]
-        for p, g, m, size, t in self._blocks(group, p, g, state["exp_avg"], state["exp_inf"]):
+        for p, g, m, size, t in self._blocks(group, parameter, gradient, state["exp_avg"], state["exp_inf"]):
             lerp(m, g, 1 - beta1, t)  # (9.16)
             size *= beta2
             np.maximum(size, np.add(np.abs(g, t), eps, t), out=size)  # (9.25)

@@ -66,11 +66,11 @@ class ASGD(Optimizer):
             "ax": np.zeros_like(p),
         }
 
-    def _update(self, p: Array, g: Array, state: State, group: Group) -> None:
+    def _update(self, parameter: Array, gradient: Array, state: State, group: Group) -> None:
         lr, lambd = group["lr"], group["lambd"]
         eta, mu = float(state["eta"]), float(state["mu"])
         state["step"] += 1
-        for p, g, ax, t in self._blocks(group, p, g, state["ax"]):
+        for p, g, ax, t in self._blocks(group, parameter, gradient, state["ax"]):
             p *= 1 - lambd * eta
             p -= np.multiply(eta, g, t)  # (9.30)
             if mu == 1:

@@ -65,7 +65,7 @@ class NAdam(MomentOptimizer):
     def _start(self, p: Array, group: Group) -> State:
         return super()._start(p, group) | {"mu_product": optimizer.SCALAR(1)}
 
-    def _update(self, p: Array, g: Array, state: State, group: Group) -> None:
+    def _update(self, parameter: Array, gradient: Array, state: State, group: Group) -> None:
         lr, decay, beta1, eps = group["lr"], group["momentum_decay"], group["betas"][0], group["eps"]
         _, filled2 = self._filled(state, group)
         step = state["step"]
@@ -75,7 +75,9 @@ class NAdam(MomentOptimizer):
         product = float(state["mu_product"])
         now, ahead = lr * (1 - mu) / (1 - product), lr * mu_next / (1 - product * mu_next)  # (9.22)
         correction = 1 / math.sqrt(filled2)
-        for p, g, m, v, t, u in self._blocks(group, p, g, state["exp_avg"], state["exp_avg_sq"], scratch=2):
+        for p, g, m, v, t, u in self._blocks(
+            group, parameter, gradient, state["exp_avg"], state["exp_avg_sq"], scratch=2
+        ):
             self._moments(m, v, g, group, t)
             both = np.add(np.multiply(now, g, u), np.multiply(ahead, m, t), u)
             scale = np.add(np.multiply(correction, np.sqrt(v, t), t), eps, t)

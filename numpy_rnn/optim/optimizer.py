@@ -82,24 +82,24 @@ class Optimizer:
         """Return the state of a parameter before its first step."""
         return {}
 
-    def _update(self, p: Array, g: Array, state: State, group: Group) -> None:
-        """Do one step on one parameter: write into ``p`` in place, and into ``state``; ``g`` is only read.
+    def _update(self, parameter: Array, gradient: Array, state: State, group: Group) -> None:
+        """Do one step on one parameter: write into it and into ``state`` in place; the gradient is only read.
 
         What follows for all entries alike is computed once, then the equations run over the blocks of ``_blocks``.
         """
         raise NotImplementedError
 
     def _blocks(
-        self, group: Group, p: Array, g: Array, *state: Array | None, scratch: int = 1
+        self, group: Group, parameter: Array, gradient: Array, *state: Array | None, scratch: int = 1
     ) -> Iterator[tuple[Any, ...]]:
-        """Yield blocks of ``p``, ``g``, the arrays of ``state`` and of scratch (one or more), as ``blocks`` does.
+        """Yield blocks of parameter, gradient, ``state`` and scratch (one array or more), as ``blocks`` does.
 
-        ``maximize`` and the weight decay have been done on them: where ``g`` is not the gradient itself, it is in
-        scratch of its own.
+        ``maximize`` and the weight decay have been done on them. Where that changes the gradient, the second of a block
+        is scratch too: the gradient itself is only read.
         """
         decay, decoupled, maximize = group["weight_decay"], group.get("decoupled_weight_decay"), group["maximize"]
         changed = maximize or (decay != 0 and not decoupled)
-        for p, g, *others in blocks(p, g, *state, scratch=scratch + changed):
+        for p, g, *others in blocks(parameter, gradient, *state, scratch=scratch + changed):
             changed_g = others.pop() if changed else g
             if maximize:
                 g = np.negative(g, changed_g)

@@ -51,7 +51,7 @@ class RAdam(MomentOptimizer):
         }
         super().__init__(params, defaults)
 
-    def _update(self, p: Array, g: Array, state: State, group: Group) -> None:
+    def _update(self, parameter: Array, gradient: Array, state: State, group: Group) -> None:
         beta2, eps = group["betas"][1], group["eps"]
         filled1, filled2 = self._filled(state, group)
         rate, step = group["lr"] / filled1, state["step"]
@@ -61,7 +61,7 @@ class RAdam(MomentOptimizer):
         if trusted:
             rectified = (length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length)
             rate *= math.sqrt(filled2) * math.sqrt(rectified)
-        for p, g, m, v, t in self._blocks(group, p, g, state["exp_avg"], state["exp_avg_sq"]):
+        for p, g, m, v, t in self._blocks(group, parameter, gradient, state["exp_avg"], state["exp_avg_sq"]):
             self._moments(m, v, g, group, t)
             change = np.divide(m, np.add(np.sqrt(v, t), eps, t), t) if trusted else m
             p -= np.multiply(rate, change, t)  # (9.24)

@@ -72,11 +72,11 @@ class RMSprop(Optimizer):
             state["grad_avg"] = np.zeros_like(p)
         return state
 
-    def _update(self, p: Array, g: Array, state: State, group: Group) -> None:
+    def _update(self, parameter: Array, gradient: Array, state: State, group: Group) -> None:
         lr, alpha, eps, momentum, centered = (group[key] for key in ("lr", "alpha", "eps", "momentum", "centered"))
         state["step"] += 1
         arrays = state["square_avg"], state.get("grad_avg"), state.get("momentum_buffer")
-        for p, g, v, mean, b, t in self._blocks(group, p, g, *arrays):
+        for p, g, v, mean, b, t in self._blocks(group, parameter, gradient, *arrays):
             v *= alpha
             v += np.multiply(1 - alpha, np.multiply(g, g, t), t)  # (9.10)
             if centered:

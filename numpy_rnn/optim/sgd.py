@@ -57,16 +57,16 @@ class SGD(Optimizer):
                 f"got momentum {settings['momentum']}, dampening {settings['dampening']}"
             )
 
-    def _update(self, p: Array, g: Array, state: State, group: Group) -> None:
+    def _update(self, parameter: Array, gradient: Array, state: State, group: Group) -> None:
         lr, momentum, undamped = group["lr"], group["momentum"], 1 - group["dampening"]
         if momentum == 0:
-            for p, g, t in self._blocks(group, p, g):
+            for p, g, t in self._blocks(group, parameter, gradient):
                 p -= np.multiply(lr, g, t)  # (9.1)
             return
         first = "momentum_buffer" not in state
         if first:
-            state["momentum_buffer"] = np.zeros_like(p)
-        for p, g, b, t in self._blocks(group, p, g, state["momentum_buffer"]):
+            state["momentum_buffer"] = np.zeros_like(parameter)
+        for p, g, b, t in self._blocks(group, parameter, gradient, state["momentum_buffer"]):
             if first:
                 b[...] = g
             else:
