@@ -43,6 +43,9 @@ def compare(name: str, dtype: str, effort: Effort, quick: bool) -> dict[str, Any
     ratios = {work: ratio(values, rounds["numpy"]) for work, values in rounds.items() if work != "numpy"}
     temporaries = allocated_at_once(ours.step)
     largest = max(parameter.data.nbytes for parameter in module.parameters())
+    goals = [judge("ratio", ratios["for-loop"]["median"], OPTIMIZER)]
+    if not quick:  # there each parameter is smaller than the block that a step takes for intermediate results
+        goals.append(judge("temporaries", temporaries / largest, TEMPORARIES, at_most=True))
     return {
         "name": name,
         "dtype": dtype,
@@ -51,8 +54,5 @@ def compare(name: str, dtype: str, effort: Effort, quick: bool) -> dict[str, Any
         "ratio": ratios,
         "temporaries": temporaries,
         "largest_parameter": largest,
-        "goals": [
-            judge("ratio", ratios["for-loop"]["median"], OPTIMIZER),
-            judge("temporaries", temporaries / largest, TEMPORARIES, at_most=True),
-        ],
+        "goals": goals,
     }
