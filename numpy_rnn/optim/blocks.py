@@ -10,7 +10,7 @@ import numpy as np
 from numpy_rnn.typing import Array
 
 # Bytes of a block of one array. A step has up to eight arrays in hand at once (parameter, gradient, three of state,
-# three for intermediate results), 1 MiB together: the second-level cache of one core. Half of it costs 10 percent more
+# three for intermediate results), 1 MiB together: the second-level cache of one core. Half of it costs 8 percent more
 # time, since the calls become more; twice as much falls out of that cache.
 BLOCK = 1 << 17
 
