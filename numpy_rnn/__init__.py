@@ -3,8 +3,9 @@
 The equations are in ``numpy_rnn.cells``, one file a cell, and are derived in ``derivations/``.
 """
 
-from numpy_rnn import gradcheck
-from numpy_rnn.conventions import convert_weights
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from numpy_rnn.losses import (
     binary_cross_entropy_with_logits,
     cross_entropy,
@@ -54,7 +55,11 @@ from numpy_rnn.packing import (
 )
 from numpy_rnn.tape import GraphFreedError, InPlaceModificationError, no_grad
 from numpy_rnn.tensor import Parameter, Tensor, backward
-from numpy_rnn.weights import DtypeChangeWarning, NonFiniteWeightsWarning, load_weights, save_weights
+
+if TYPE_CHECKING:
+    from numpy_rnn import gradcheck
+    from numpy_rnn.conventions import convert_weights
+    from numpy_rnn.weights import DtypeChangeWarning, NonFiniteWeightsWarning, load_weights, save_weights
 
 __all__ = [
     "ASGD",
@@ -109,3 +114,25 @@ __all__ = [
     "unpack_sequence",
     "unpad_sequence",
 ]
+
+# Not every program saves, converts or checks, and together these take a sixth of the time: load at first use.
+_HOMES = {
+    "DtypeChangeWarning": "weights",
+    "NonFiniteWeightsWarning": "weights",
+    "convert_weights": "conventions",
+    "load_weights": "weights",
+    "save_weights": "weights",
+}
+_PARTS = ("conventions", "gradcheck", "weights")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PARTS:
+        return import_module(f"{__name__}.{name}")
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_PARTS})

@@ -65,7 +65,7 @@ def make_tiny(patch):
     patch.setattr(recompute, "QUICK_SHAPE", (12, 2, 3, 4))
     patch.setattr(recompute, "QUICK_EVERY", (3, 12))
     patch.setattr(limit, "PROBE", INSTANT)
-    patch.setattr(overhead, "_import", lambda name: {"call": len(name)})
+    patch.setattr(overhead, "_import", lambda name, compiled: {"call": len(name)})
     patch.setattr(overhead, "CALLS", 2)
 
 
@@ -136,8 +136,10 @@ def test_rounds_are_taken_in_turn():
     assert "".join(order[4:]) == "AABBAABB"  # after two of each to warm up; a block is one uncounted and one counted
 
 
-def test_an_import_is_timed_in_a_fresh_interpreter():
-    assert 0 < overhead._import("numpy_rnn")["call"] < 60
+def test_an_import_is_timed_in_a_fresh_interpreter_that_compiles_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    assert 0 < overhead._import("numpy_rnn", str(tmp_path))["call"] < 60
+    assert list(tmp_path.rglob("numpy_rnn/__init__.*.pyc"))
 
 
 def test_arithmetic_of_ratios():

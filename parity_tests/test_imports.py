@@ -1,6 +1,7 @@
 """numpy_rnn stands on NumPy alone; the package safetensors is imported only when such a file is saved or loaded."""
 
 import ast
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -60,3 +61,29 @@ def test_no_source_file_names_another_package(source: Path) -> None:
         names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
         allowed = ALLOWED | (WHEN_USED.get(source.name, set()) if id(node) in inside else set())
         assert {name.partition(".")[0] for name in names} <= allowed
+
+
+def test_what_is_rarely_used_is_loaded_at_first_use() -> None:
+    program = """
+import sys, numpy_rnn
+late = {"numpy_rnn.conventions", "numpy_rnn.gradcheck", "numpy_rnn.weights", "numpy.random", "zipfile"}
+assert not late & set(sys.modules), late & set(sys.modules)
+assert set(numpy_rnn.__all__) <= set(dir(numpy_rnn))
+assert numpy_rnn.gradcheck.check_backward and numpy_rnn.weights.load_weights is numpy_rnn.load_weights
+from numpy_rnn import *
+assert set(numpy_rnn.__all__) <= set(globals())
+print("as expected")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("as expected\n", "")
+
+
+def test_each_public_name_is_the_one_that_type_checkers_see() -> None:
+    tree = ast.parse(Path(numpy_rnn.__file__).read_text(encoding="utf-8"))
+    imports = [n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and (n.module or "").startswith("numpy_rnn")]
+    named = {alias.name: node.module for node in imports for alias in node.names}
+    assert set(named) == set(numpy_rnn.__all__)
+    for name, home in named.items():
+        assert getattr(numpy_rnn, name) is getattr(importlib.import_module(str(home)), name)
+    with pytest.raises(AttributeError, match="module 'numpy_rnn' has no attribute 'LSTMM'"):
+        numpy_rnn.LSTMM  # noqa: B018

@@ -3,6 +3,7 @@
 import copy
 import inspect
 import itertools
+import tracemalloc
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,7 +14,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import numpy_rnn
 from numpy_rnn import SGD, Adadelta, Parameter, Tensor, clip_grad_norm_, clip_grad_value_, get_total_norm
+from numpy_rnn.optim import blocks as blocks_module
 from numpy_rnn.optim import optimizer as optimizer_module
+from numpy_rnn.optim.blocks import BLOCK, LINE
 from parity_tests.helpers import assert_parity
 from parity_tests.mutations import mutated
 from parity_tests.mutations.optim import MISTAKES
@@ -53,6 +56,14 @@ SETTINGS: list[tuple[str, dict[str, Any]]] = [
     *product("ASGD", lr=[0.05], lambd=(0, 0.1), alpha=(0.75, 1), t0=(1e6, 0, 50), **DECAYED),
 ]
 OPTIMIZERS = sorted({name for name, _ in SETTINGS})
+
+EXTRA: dict[str, dict[str, Any]] = {
+    "SGD": {"momentum": 0.9, "nesterov": True},
+    "RMSprop": {"momentum": 0.9},
+    "Adam": {"amsgrad": True},
+    "AdamW": {"amsgrad": True},
+    "ASGD": {"t0": 2, "lambd": 0.1},
+}
 
 
 def pair(name: str, settings: dict[str, Any], dtype: Any = np.float64) -> tuple[list[Parameter], list[Any], Any, Any]:
@@ -149,15 +160,6 @@ def test_gradients_all_alike(name: str, value: float) -> None:
         for key, theirs_ in optimizers[1].state[b].items():
             if theirs_.ndim:
                 assert_parity(optimizers[0].state[a][key], theirs_, key)
-
-
-EXTRA: dict[str, dict[str, Any]] = {
-    "SGD": {"momentum": 0.9, "nesterov": True},
-    "RMSprop": {"momentum": 0.9},
-    "Adam": {"amsgrad": True},
-    "AdamW": {"amsgrad": True},
-    "ASGD": {"t0": 2, "lambd": 0.1},
-}
 
 
 def as_torch(state_dict: dict[str, Any]) -> dict[str, Any]:
@@ -306,6 +308,101 @@ def test_a_step_writes_in_place_and_keeps_the_gradient() -> None:
     assert p.data is memory
     assert_array_equal(gradient, [2, 2])
     assert p.version == 5
+
+
+# Arrays for intermediate results: scale and change, one after the other in one; two at once where an update needs both.
+# A changed gradient (maximize, coupled decay) is one more.
+SCRATCH = dict.fromkeys(OPTIMIZERS, 1) | {"Adadelta": 2, "NAdam": 2}
+OBJECTS = 1 << 15  # bytes of Python objects: views, generators, numbers
+
+
+def allocated(call: Callable[[], object]) -> int:
+    """The most bytes that stood during ``call`` above those before it."""
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        call()
+        return tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("name", "settings", "more"),
+    [(name, {}, 0) for name in OPTIMIZERS]
+    + [(name, EXTRA[name], 0) for name in EXTRA]
+    + [(name, {"weight_decay": 0.1, "maximize": True}, 1) for name in OPTIMIZERS],
+)
+def test_a_step_needs_no_memory_but_a_block(name: str, settings: dict[str, Any], more: int, dtype: Any) -> None:
+    big = Parameter(np.ones((600, 700), dtype))  # 13 to 26 blocks
+    big.grad = Tensor(np.ones((600, 700), dtype))
+    optimizer = getattr(numpy_rnn, name)([big], **settings)
+    optimizer.step()  # makes the state
+    allowed = (SCRATCH[name] + more) * (BLOCK + LINE) + OBJECTS
+    assert allowed < big.data.nbytes / 2
+    assert allocated(optimizer.step) <= allowed
+
+
+@pytest.mark.parametrize("norm_type", [2, 1, 0.5, 0, np.inf])
+def test_clipping_needs_no_memory_but_a_few_blocks(norm_type: float) -> None:
+    big = Parameter(np.ones((600, 700)))
+    big.grad = Tensor(np.ones((600, 700)))
+    expected = np.linalg.norm(big.grad.data.ravel(), norm_type) if norm_type else 1
+    assert_allclose(get_total_norm(big.grad, norm_type), expected, rtol=1e-12)
+    few = 3 * BLOCK + OBJECTS  # inside np.linalg.norm: the sizes and their powers
+    assert allocated(lambda: clip_grad_norm_([big], 1.0, norm_type)) <= few
+    assert allocated(lambda: clip_grad_value_([big], 1e-4)) <= OBJECTS
+    assert allocated(lambda: SGD([big]).zero_grad(set_to_none=False)) <= OBJECTS
+
+
+LAYOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "plain": np.ascontiguousarray,
+    "transposed": lambda a: a.T.copy().T,
+    "axes turned": lambda a: a.transpose(1, 2, 0).copy().transpose(2, 0, 1),
+    "every second": lambda a: np.repeat(a, 2, axis=2)[..., ::2],
+    "backwards": lambda a: a[::-1, :, ::-1].copy()[::-1, :, ::-1],
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize(
+    ("of_p", "of_g"), [(k, k) for k in LAYOUTS] + [("transposed", "plain"), ("plain", "backwards")]
+)
+@pytest.mark.parametrize("block", [64, 512])
+def test_arrays_of_any_layout_are_updated_in_place(
+    name: str, of_p: str, of_g: str, block: int, monkeypatch: Any
+) -> None:
+    """Blocks of 8 elements are less than a row of the array, of 64 more; all give the bits of one block."""
+    rng = np.random.default_rng(0)
+    start, gradients = rng.normal(size=(3, 5, 11)), rng.normal(size=(3, 3, 5, 11))
+    results = []
+    for size, p_layout, g_layout in ((1 << 17, "plain", "plain"), (block, of_p, of_g)):
+        monkeypatch.setattr(blocks_module, "BLOCK", size)
+        memory = LAYOUTS[p_layout](start.copy())
+        parameter = Parameter(memory)
+        optimizer = getattr(numpy_rnn, name)([parameter], **EXTRA.get(name, {}) | {"weight_decay": 0.1})
+        for gradient in gradients:
+            parameter.grad = Tensor(LAYOUTS[g_layout](gradient))
+            optimizer.step()
+            assert_array_equal(parameter.grad, gradient)
+        assert parameter.data is memory
+        results.append(memory)
+    assert_allclose(results[1], results[0], rtol=1e-13)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("size", [1, 8, 64, 10**6])
+def test_blocks_are_views_that_hold_each_element_once(layout: str, size: int, monkeypatch: Any) -> None:
+    monkeypatch.setattr(blocks_module, "BLOCK", 8 * size)
+    array, other = LAYOUTS[layout](np.zeros((3, 5, 11))), np.arange(165.0).reshape(3, 5, 11)
+    for a, b, nothing, t in blocks_module.blocks(array, other, None, scratch=1):
+        assert nothing is None
+        assert a.shape == b.shape == t.shape
+        assert a.size <= size
+        assert np.may_share_memory(a, array)
+        a += b + 1
+    assert_array_equal(array, other + 1)
 
 
 CLIPS = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -12,7 +12,7 @@ from numpy_rnn.tape import no_grad
 from numpy_rnn.tensor import FLOATS, Parameter, Tensor, as_tensor
 from numpy_rnn.typing import Array
 
-Seed = int | np.random.Generator | None
+Seed: TypeAlias = "int | np.random.Generator | None"  # in quotes: numpy.random is not loaded by an import
 
 
 class Module:

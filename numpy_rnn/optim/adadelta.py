@@ -50,13 +50,16 @@ class Adadelta(Optimizer):
     def _start(self, p: Array, group: Group) -> State:
         return {"step": 0, "square_avg": np.zeros_like(p), "acc_delta": np.zeros_like(p)}
 
-    def _update(self, p: Array, g: Array, state: State, group: Group) -> None:
-        rho, eps = group["rho"], group["eps"]
-        square_avg, acc_delta = state["square_avg"], state["acc_delta"]
+    def _update(self, parameter: Array, gradient: Array, state: State, group: Group) -> None:
+        lr, rho, eps = group["lr"], group["rho"], group["eps"]
         state["step"] += 1
-        square_avg *= rho
-        square_avg += (1 - rho) * g * g  # (9.13)
-        delta = np.sqrt(acc_delta + eps) / np.sqrt(square_avg + eps) * g  # (9.14)
-        acc_delta *= rho
-        acc_delta += (1 - rho) * delta * delta  # (9.15)
-        p += -group["lr"] * delta  # (9.14)
+        for p, g, v, w, t, u in self._blocks(
+            group, parameter, gradient, state["square_avg"], state["acc_delta"], scratch=2
+        ):
+            v *= rho
+            v += np.multiply(1 - rho, np.multiply(g, g, t), t)  # (9.13)
+            step, scale = np.sqrt(np.add(w, eps, u), u), np.sqrt(np.add(v, eps, t), t)
+            delta = np.multiply(np.divide(step, scale, u), g, u)  # (9.14)
+            w *= rho
+            w += np.multiply(1 - rho, np.multiply(delta, delta, t), t)  # (9.15)
+            p -= np.multiply(lr, delta, t)  # (9.14)

@@ -62,8 +62,10 @@ class Adagrad(Optimizer):
     def _start(self, p: Array, group: Group) -> State:
         return {"step": 0, "sum": np.full_like(p, group["initial_accumulator_value"])}
 
-    def _update(self, p: Array, g: Array, state: State, group: Group) -> None:
+    def _update(self, parameter: Array, gradient: Array, state: State, group: Group) -> None:
         state["step"] += 1
-        state["sum"] += g * g  # (9.8)
-        lr = group["lr"] / (1 + (state["step"] - 1) * group["lr_decay"])
-        p += -lr * g / (np.sqrt(state["sum"]) + group["eps"])  # (9.9)
+        rate, eps = group["lr"] / (1 + (state["step"] - 1) * group["lr_decay"]), group["eps"]
+        for p, g, s, t in self._blocks(group, parameter, gradient, state["sum"]):
+            s += np.multiply(g, g, t)  # (9.8)
+            scale = np.add(np.sqrt(s, t), eps, t)
+            p -= np.multiply(rate, np.divide(g, scale, t), t)  # (9.9)

@@ -57,13 +57,16 @@ class Adam(MomentOptimizer):
         largest = {"max_exp_avg_sq": np.zeros_like(p)} if group["amsgrad"] else {}
         return super()._start(p, group) | largest
 
-    def _update(self, p: Array, g: Array, state: State, group: Group) -> None:
-        filled1, filled2 = self._moments(g, state, group)
-        square = state["exp_avg_sq"]
-        if group["amsgrad"]:
-            square = np.maximum(state["max_exp_avg_sq"], square, out=state["max_exp_avg_sq"])  # (9.20)
-        scale = np.sqrt(square) / math.sqrt(filled2) + group["eps"]
-        p += -group["lr"] / filled1 * state["exp_avg"] / scale  # (9.19)
+    def _update(self, parameter: Array, gradient: Array, state: State, group: Group) -> None:
+        filled1, filled2, eps = *self._filled(state, group), group["eps"]
+        rate, correction = group["lr"] / filled1, 1 / math.sqrt(filled2)
+        arrays = state["exp_avg"], state["exp_avg_sq"], state.get("max_exp_avg_sq")
+        for p, g, m, v, largest, t in self._blocks(group, parameter, gradient, *arrays):
+            self._moments(m, v, g, group, t)
+            if group["amsgrad"]:
+                v = np.maximum(largest, v, out=largest)  # (9.20)
+            scale = np.add(np.multiply(correction, np.sqrt(v, t), t), eps, t)
+            p -= np.multiply(rate, np.divide(m, scale, t), t)  # (9.19)
 
 
 class AdamW(Adam):

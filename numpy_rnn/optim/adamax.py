@@ -4,8 +4,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from numpy_rnn.optim.blocks import lerp
 from numpy_rnn.optim.moments import MomentOptimizer
-from numpy_rnn.optim.optimizer import Group, State, lerp
+from numpy_rnn.optim.optimizer import Group, State
 from numpy_rnn.tensor import Tensor
 from numpy_rnn.typing import Array
 
@@ -43,10 +44,11 @@ class Adamax(MomentOptimizer):
     def _start(self, p: Array, group: Group) -> State:
         return {"step": 0, "exp_avg": np.zeros_like(p), "exp_inf": np.zeros_like(p)}
 
-    def _update(self, p: Array, g: Array, state: State, group: Group) -> None:
-        beta1, beta2 = group["betas"]
-        state["step"] += 1
-        lerp(state["exp_avg"], g, 1 - beta1)  # (9.16)
-        state["exp_inf"] *= beta2
-        np.maximum(state["exp_inf"], np.abs(g) + group["eps"], out=state["exp_inf"])  # (9.25)
-        p += -group["lr"] / (1 - beta1 ** state["step"]) * state["exp_avg"] / state["exp_inf"]  # (9.26)
+    def _update(self, parameter: Array, gradient: Array, state: State, group: Group) -> None:
+        (beta1, beta2), eps = group["betas"], group["eps"]
+        rate = group["lr"] / self._filled(state, group)[0]
+        for p, g, m, size, t in self._blocks(group, parameter, gradient, state["exp_avg"], state["exp_inf"]):
+            lerp(m, g, 1 - beta1, t)  # (9.16)
+            size *= beta2
+            np.maximum(size, np.add(np.abs(g, t), eps, t), out=size)  # (9.25)
+            p -= np.multiply(rate, np.divide(m, size, t), t)  # (9.26)

@@ -66,15 +66,16 @@ class ASGD(Optimizer):
             "ax": np.zeros_like(p),
         }
 
-    def _update(self, p: Array, g: Array, state: State, group: Group) -> None:
-        lr, lambd, ax = group["lr"], group["lambd"], state["ax"]
+    def _update(self, parameter: Array, gradient: Array, state: State, group: Group) -> None:
+        lr, lambd = group["lr"], group["lambd"]
         eta, mu = float(state["eta"]), float(state["mu"])
         state["step"] += 1
-        p *= 1 - lambd * eta
-        p += -eta * g  # (9.30)
-        if mu == 1:
-            ax[...] = p
-        else:
-            ax += mu * (p - ax)  # (9.31)
+        for p, g, ax, t in self._blocks(group, parameter, gradient, state["ax"]):
+            p *= 1 - lambd * eta
+            p -= np.multiply(eta, g, t)  # (9.30)
+            if mu == 1:
+                ax[...] = p
+            else:
+                ax += np.multiply(mu, np.subtract(p, ax, t), t)  # (9.31)
         state["eta"] = optimizer.SCALAR(lr / (1 + lambd * lr * state["step"]) ** group["alpha"])  # (9.32)
         state["mu"] = optimizer.SCALAR(1 / max(1, state["step"] - group["t0"]))  # (9.32)

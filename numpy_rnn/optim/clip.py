@@ -2,10 +2,13 @@
 
 import math
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
+from numpy_rnn.optim.blocks import blocks
 from numpy_rnn.tensor import Tensor
+from numpy_rnn.typing import Array
 
 
 def get_total_norm(
@@ -27,7 +30,7 @@ def get_total_norm(
         raise ValueError("norm_type must be a number or inf, got nan")
     tensors = [tensors] if isinstance(tensors, Tensor) else tensors
     with np.errstate(divide="ignore"):  # 0 ** -1 of a negative p
-        norms = [np.linalg.norm(tensor.data.ravel(), p) for tensor in tensors if tensor.data.size]
+        norms = [_norm(tensor.data, p) for tensor in tensors if tensor.data.size]
         total = float(np.linalg.norm(norms, p)) if norms else 0.0  # (9.39)
     if error_if_nonfinite and not math.isfinite(total):
         raise RuntimeError(f"the total norm of the gradients is {total}, so they cannot be clipped; none was changed")
@@ -84,6 +87,12 @@ def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float) -
         np.clip(gradient.data, -clip_value, clip_value, out=gradient.data)  # (9.41)
         gradient._bump_version("clip_grad_value_")
         gradient._bump_version("clip_grad_value_")
+
+
+def _norm(array: Array, p: float) -> np.floating[Any]:
+    """Return the p-norm of all entries, as the norm of those of the blocks; for p = 0, whether any is not zero."""
+    norms = [np.linalg.norm(block.ravel(), p) for (block,) in blocks(array)]
+    return norms[0] if len(norms) == 1 else np.linalg.norm(norms, p)
 
 
 def _gradients(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from numpy_rnn.optim.optimizer import Group, Optimizer, State, check_at_least_zero, lerp
+from numpy_rnn.optim.blocks import lerp
+from numpy_rnn.optim.optimizer import Group, Optimizer, State, check_at_least_zero
 from numpy_rnn.typing import Array
 
 
@@ -21,11 +22,15 @@ class MomentOptimizer(Optimizer):
     def _start(self, p: Array, group: Group) -> State:
         return {"step": 0, "exp_avg": np.zeros_like(p), "exp_avg_sq": np.zeros_like(p)}
 
-    def _moments(self, g: Array, state: State, group: Group) -> tuple[float, float]:
-        """Take ``g`` into both averages; return how much of each has been filled since the first step."""
+    def _filled(self, state: State, group: Group) -> tuple[float, float]:
+        """Count the step; return how much of each average will be filled after it."""
         beta1, beta2 = group["betas"]
         state["step"] += 1
-        lerp(state["exp_avg"], g, 1 - beta1)  # (9.16)
-        state["exp_avg_sq"] *= beta2
-        state["exp_avg_sq"] += (1 - beta2) * g * g  # (9.17)
         return 1 - beta1 ** state["step"], 1 - beta2 ** state["step"]  # (9.18)
+
+    def _moments(self, m: Array, v: Array, g: Array, group: Group, t: Array) -> None:
+        """Take ``g`` into ``m``, the average of the gradient, and ``v``, that of its square; ``t`` is scratch."""
+        beta1, beta2 = group["betas"]
+        lerp(m, g, 1 - beta1, t)  # (9.16)
+        v *= beta2
+        v += np.multiply(1 - beta2, np.multiply(g, g, t), t)  # (9.17)

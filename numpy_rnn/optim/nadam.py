@@ -1,5 +1,6 @@
 """NAdam (Dozat 2016): Adam with Nesterov's look ahead."""
 
+import math
 from collections.abc import Iterable
 
 import numpy as np
@@ -64,14 +65,20 @@ class NAdam(MomentOptimizer):
     def _start(self, p: Array, group: Group) -> State:
         return super()._start(p, group) | {"mu_product": optimizer.SCALAR(1)}
 
-    def _update(self, p: Array, g: Array, state: State, group: Group) -> None:
-        lr, decay, beta1 = group["lr"], group["momentum_decay"], group["betas"][0]
-        _, filled2 = self._moments(g, state, group)
+    def _update(self, parameter: Array, gradient: Array, state: State, group: Group) -> None:
+        lr, decay, beta1, eps = group["lr"], group["momentum_decay"], group["betas"][0], group["eps"]
+        _, filled2 = self._filled(state, group)
         step = state["step"]
         mu = beta1 * (1 - 0.5 * 0.96 ** (step * decay))  # (9.21)
         mu_next = beta1 * (1 - 0.5 * 0.96 ** ((step + 1) * decay))  # (9.21)
         state["mu_product"] *= mu
         product = float(state["mu_product"])
-        scale = np.sqrt(state["exp_avg_sq"] / filled2) + group["eps"]
-        p += -lr * (1 - mu) / (1 - product) * g / scale  # (9.22)
-        p += -lr * mu_next / (1 - product * mu_next) * state["exp_avg"] / scale  # (9.22)
+        now, ahead = lr * (1 - mu) / (1 - product), lr * mu_next / (1 - product * mu_next)  # (9.22)
+        correction = 1 / math.sqrt(filled2)
+        for p, g, m, v, t, u in self._blocks(
+            group, parameter, gradient, state["exp_avg"], state["exp_avg_sq"], scratch=2
+        ):
+            self._moments(m, v, g, group, t)
+            both = np.add(np.multiply(now, g, u), np.multiply(ahead, m, t), u)
+            scale = np.add(np.multiply(correction, np.sqrt(v, t), t), eps, t)
+            p -= np.divide(both, scale, u)  # (9.22)

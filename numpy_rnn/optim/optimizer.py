@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
+from numpy_rnn.optim.blocks import blocks
 from numpy_rnn.tape import enable_grad
 from numpy_rnn.tensor import Tensor
 from numpy_rnn.typing import Array
@@ -81,9 +82,32 @@ class Optimizer:
         """Return the state of a parameter before its first step."""
         return {}
 
-    def _update(self, p: Array, g: Array, state: State, group: Group) -> None:
-        """Do one step on one parameter: write into ``p`` in place, and into ``state``; ``g`` is only read."""
+    def _update(self, parameter: Array, gradient: Array, state: State, group: Group) -> None:
+        """Do one step on one parameter: write into it and into ``state`` in place; the gradient is only read.
+
+        What follows for all entries alike is computed once, then the equations run over the blocks of ``_blocks``.
+        """
         raise NotImplementedError
+
+    def _blocks(
+        self, group: Group, parameter: Array, gradient: Array, *state: Array | None, scratch: int = 1
+    ) -> Iterator[tuple[Any, ...]]:
+        """Yield blocks of parameter, gradient, ``state`` and scratch (one array or more), as ``blocks`` does.
+
+        ``maximize`` and the weight decay have been done on them. Where that changes the gradient, the second of a block
+        is scratch too: the gradient itself is only read.
+        """
+        decay, decoupled, maximize = group["weight_decay"], group.get("decoupled_weight_decay"), group["maximize"]
+        changed = maximize or (decay != 0 and not decoupled)
+        for p, g, *others in blocks(parameter, gradient, *state, scratch=scratch + changed):
+            changed_g = others.pop() if changed else g
+            if maximize:
+                g = np.negative(g, changed_g)
+            if decay != 0 and decoupled:
+                p *= 1 - group["lr"] * decay  # (9.29)
+            elif decay != 0:
+                g = np.add(g, np.multiply(decay, p, others[-1]), changed_g)  # (9.28)
+            yield p, g, *others
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Set every ``.grad`` to None, or fill it with zeros in place."""
@@ -113,15 +137,9 @@ class Optimizer:
         for parameter, gradient, group in updates:
             if parameter not in self.state:
                 self.state[parameter] = self._start(parameter.data, group)
-            p, writes, decay = parameter.data, self._writes, group["weight_decay"]
-            g = np.asarray(-gradient.data) if group["maximize"] else gradient.data  # a 0-d array stays one
-            if decay != 0 and group.get("decoupled_weight_decay"):
-                p *= 1 - group["lr"] * decay  # (9.29)
-                writes += 1
-            elif decay != 0:
-                g = np.asarray(g + decay * p)  # (9.28)
-            self._update(p, g, self.state[parameter], group)
-            for _ in range(writes):
+            self._update(parameter.data, gradient.data, self.state[parameter], group)
+            decayed = group["weight_decay"] != 0 and group.get("decoupled_weight_decay", False)
+            for _ in range(self._writes + decayed):
                 parameter._bump_version(f"{type(self).__name__}.step()")
         self._steps += 1
         return loss
@@ -195,17 +213,3 @@ def check_at_least_zero(name: str, value: float) -> None:
         raise TypeError(f"{name} must be a number, got {type(value).__name__}")
     if not value >= 0:
         raise ValueError(f"{name} must be at least 0, got {value}")
-
-
-def lerp(average: Array, new: Array, weight: float) -> None:
-    """Move ``average`` in place towards ``new`` by the fraction ``weight``, from the nearer end as PyTorch's lerp.
-
-    >>> average = np.array([1e10])
-    >>> lerp(average, np.array([0.1]), 1.0)
-    >>> average
-    array([0.1])
-    """
-    if weight < 0.5:
-        average += weight * (new - average)
-    else:
-        average[...] = new - (new - average) * (1 - weight)

@@ -51,15 +51,17 @@ class RAdam(MomentOptimizer):
         }
         super().__init__(params, defaults)
 
-    def _update(self, p: Array, g: Array, state: State, group: Group) -> None:
-        beta2 = group["betas"][1]
-        filled1, filled2 = self._moments(g, state, group)
-        step = state["step"]
+    def _update(self, parameter: Array, gradient: Array, state: State, group: Group) -> None:
+        beta2, eps = group["betas"][1], group["eps"]
+        filled1, filled2 = self._filled(state, group)
+        rate, step = group["lr"] / filled1, state["step"]
         longest = 2 / (1 - beta2) - 1
         length = longest - 2 * step * beta2**step / filled2  # (9.23)
-        change = state["exp_avg"] / filled1 * group["lr"]
-        if length > 5:
+        trusted = length > 5
+        if trusted:
             rectified = (length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length)
-            change *= math.sqrt(filled2) / (np.sqrt(state["exp_avg_sq"]) + group["eps"])
-            change *= math.sqrt(rectified)
-        p -= change  # (9.24)
+            rate *= math.sqrt(filled2) * math.sqrt(rectified)
+        for p, g, m, v, t in self._blocks(group, parameter, gradient, state["exp_avg"], state["exp_avg_sq"]):
+            self._moments(m, v, g, group, t)
+            change = np.divide(m, np.add(np.sqrt(v, t), eps, t), t) if trusted else m
+            p -= np.multiply(rate, change, t)  # (9.24)

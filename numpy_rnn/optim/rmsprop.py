@@ -4,7 +4,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from numpy_rnn.optim.optimizer import Group, Optimizer, State, check_at_least_zero, lerp
+from numpy_rnn.optim.blocks import lerp
+from numpy_rnn.optim.optimizer import Group, Optimizer, State, check_at_least_zero
 from numpy_rnn.tensor import Tensor
 from numpy_rnn.typing import Array
 
@@ -71,20 +72,20 @@ class RMSprop(Optimizer):
             state["grad_avg"] = np.zeros_like(p)
         return state
 
-    def _update(self, p: Array, g: Array, state: State, group: Group) -> None:
-        alpha, square_avg = group["alpha"], state["square_avg"]
+    def _update(self, parameter: Array, gradient: Array, state: State, group: Group) -> None:
+        lr, alpha, eps, momentum, centered = (group[key] for key in ("lr", "alpha", "eps", "momentum", "centered"))
         state["step"] += 1
-        square_avg *= alpha
-        square_avg += (1 - alpha) * g * g  # (9.10)
-        variance = square_avg
-        if group["centered"]:
-            lerp(state["grad_avg"], g, 1 - alpha)
-            variance = square_avg - state["grad_avg"] * state["grad_avg"]  # (9.12)
-        scale = np.sqrt(variance) + group["eps"]
-        if group["momentum"] > 0:
-            buffer = state["momentum_buffer"]
-            buffer *= group["momentum"]
-            buffer += g / scale
-            p += -group["lr"] * buffer
-        else:
-            p += -group["lr"] * g / scale  # (9.11)
+        arrays = state["square_avg"], state.get("grad_avg"), state.get("momentum_buffer")
+        for p, g, v, mean, b, t in self._blocks(group, parameter, gradient, *arrays):
+            v *= alpha
+            v += np.multiply(1 - alpha, np.multiply(g, g, t), t)  # (9.10)
+            if centered:
+                lerp(mean, g, 1 - alpha, t)
+                v = np.subtract(v, np.multiply(mean, mean, t), t)  # (9.12)
+            scale = np.add(np.sqrt(v, t), eps, t)
+            if momentum > 0:
+                b *= momentum
+                b += np.divide(g, scale, t)
+                p -= np.multiply(lr, b, t)
+            else:
+                p -= np.multiply(lr, np.divide(g, scale, t), t)  # (9.11)

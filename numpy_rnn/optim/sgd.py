@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+import numpy as np
+
 from numpy_rnn.optim.optimizer import Group, Optimizer, State, check_at_least_zero
 from numpy_rnn.tensor import Tensor
 from numpy_rnn.typing import Array
@@ -55,18 +57,22 @@ class SGD(Optimizer):
                 f"got momentum {settings['momentum']}, dampening {settings['dampening']}"
             )
 
-    def _update(self, p: Array, g: Array, state: State, group: Group) -> None:
-        lr, momentum = group["lr"], group["momentum"]
+    def _update(self, parameter: Array, gradient: Array, state: State, group: Group) -> None:
+        lr, momentum, undamped = group["lr"], group["momentum"], 1 - group["dampening"]
         if momentum == 0:
-            p += -lr * g  # (9.1)
+            for p, g, t in self._blocks(group, parameter, gradient):
+                p -= np.multiply(lr, g, t)  # (9.1)
             return
-        if "momentum_buffer" in state:
-            buffer = state["momentum_buffer"]
-            buffer *= momentum
-            buffer += (1 - group["dampening"]) * g  # (9.3)
-        else:
-            buffer = state["momentum_buffer"] = g.copy()
-        if group["nesterov"]:
-            p += -lr * (g + momentum * buffer)  # (9.7)
-        else:
-            p += -lr * buffer  # (9.4)
+        first = "momentum_buffer" not in state
+        if first:
+            state["momentum_buffer"] = np.zeros_like(parameter)
+        for p, g, b, t in self._blocks(group, parameter, gradient, state["momentum_buffer"]):
+            if first:
+                b[...] = g
+            else:
+                b *= momentum
+                b += np.multiply(undamped, g, t)  # (9.3)
+            if group["nesterov"]:
+                p -= np.multiply(lr, np.add(g, np.multiply(momentum, b, t), t), t)  # (9.7)
+            else:
+                p -= np.multiply(lr, b, t)  # (9.4)

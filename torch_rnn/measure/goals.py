@@ -13,6 +13,7 @@ WHOLE_GRID = 2.7
 OVERHEAD = 20.0  # calls of a ufunc on ten elements, a window and layer
 IMPORT = 1.5  # times the import of numpy
 OPTIMIZER = 1.0  # PyTorch's time in a for-loop over NumPy's
+TEMPORARIES = 0.5  # of a step, over the largest parameter: less than any that has its size
 SAVED = 1.0  # bytes saved over PyTorch's
 LINEAR = 1.05  # an exponent that is called linear, with room for what does not grow at all
 

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 import numpy_rnn
-from torch_rnn.measure.goals import OPTIMIZER, judge
+from torch_rnn.measure.goals import OPTIMIZER, TEMPORARIES, judge
 from torch_rnn.measure.memory import allocated_at_once
 from torch_rnn.measure.timing import Effort, interleave, quartiles, ratio, timed
 from torch_rnn.twins import twin
@@ -41,13 +41,18 @@ def compare(name: str, dtype: str, effort: Effort, quick: bool) -> dict[str, Any
         works[implementation] = timed(theirs.step)
     rounds = {work: phases["call"] for work, phases in interleave(works, effort).items()}
     ratios = {work: ratio(values, rounds["numpy"]) for work, values in rounds.items() if work != "numpy"}
+    temporaries = allocated_at_once(ours.step)
+    largest = max(parameter.data.nbytes for parameter in module.parameters())
+    goals = [judge("ratio", ratios["for-loop"]["median"], OPTIMIZER)]
+    if not quick:  # there each parameter is smaller than the block that a step takes for intermediate results
+        goals.append(judge("temporaries", temporaries / largest, TEMPORARIES, at_most=True))
     return {
         "name": name,
         "dtype": dtype,
         "sizes": list(sizes),
         "seconds": {work: quartiles(values) for work, values in rounds.items()},
         "ratio": ratios,
-        "temporaries": allocated_at_once(ours.step),
-        "largest_parameter": max(parameter.data.nbytes for parameter in module.parameters()),
-        "goals": [judge("ratio", ratios["for-loop"]["median"], OPTIMIZER)],
+        "temporaries": temporaries,
+        "largest_parameter": largest,
+        "goals": goals,
     }
