@@ -1,10 +1,11 @@
-"""The GRU: forwards that compute another cell, and saturated gates."""
+"""The GRU: forwards that compute another cell, windows of several blocks, and saturated gates."""
 
 import numpy as np
 import pytest
 
 import numpy_rnn
-from parity_tests.helpers import assert_all_parity, run_both
+from numpy_rnn.cells.steps import Steps
+from parity_tests.helpers import assert_all_parity, randomise, run_both
 from parity_tests.mutations import mutated
 from torch_rnn import check_parity
 
@@ -12,9 +13,9 @@ from torch_rnn import check_parity
 @pytest.mark.parametrize(
     "edit",
     [
-        ("n[...] = np.tanh(n + r * s[t])", "n[...] = np.tanh(n + (r * h_previous[:B]) @ w_hh.T[:, 2 * H :])"),
-        ("h[t] = n + z * (h_previous[:B] - n)", "h[t] = h_previous[:B] + z * (n - h_previous[:B])"),
-        ("r[...] = sigmoid(r + a[:, :H])", "r[...] = sigmoid(2 * (r + a[:, :H]))"),
+        ("n += np.multiply(r, s_t, out=part)", "n += w_hh[2 * H :] @ (r * h_t) + b"),
+        ("h_t = np.add(n, part, out=h_next)", "h_t = np.subtract(h_t, part, out=h_next)"),
+        ("open_gates(rz)", "np.multiply(r, 2, out=r); open_gates(rz)"),
     ],
     ids=["reset-before-the-product", "z-for-1-minus-z", "sigmoid-of-2x"],
 )
@@ -25,11 +26,45 @@ def test_a_forward_that_computes_another_cell_is_noticed(edit: tuple[str, str]) 
         assert not check_parity(gru, rng.normal(size=(7, 4, 3)), rng.normal(size=(1, 4, 5))).ok
 
 
+def parity_in_blocks(k: int, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Parity of two layers and directions over 7 steps, of which ``k`` together fit the cache."""
+    T, B, H = 7, 4, 5
+    monkeypatch.setattr("numpy_rnn.cells.steps.CACHE", k * 3 * H * B * 8)
+    assert [block.k for block in Steps([B] * T).blocks(3 * H * 8)] == [k] * (T // k) + [T % k] * (T % k > 0)
+    rng = np.random.default_rng(4)
+    gru = randomise(numpy_rnn.GRU(3, H, num_layers=2, bidirectional=True, dtype="float64"), rng)
+    return check_parity(gru, rng.normal(size=(T, B, 3)), rng.normal(size=(4, B, H))).ok
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_a_window_of_several_blocks(k: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert parity_in_blocks(k, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("function", "edit"),
+    [
+        ("forward", ("= h_t[:, : block.B], b_hn", "= h_0.T[:, : block.B], b_hn")),
+        ("backward", ("dh_waiting[:, : block.B] = dh_next  #", "dh_waiting[:, : block.B] = 0  #")),
+        ("backward", ("in reversed(list(zip(blocks, saved", "in list((zip(blocks, saved")),
+    ],
+    ids=["state-lost", "gradient-lost", "first-block-first"],
+)
+def test_what_goes_wrong_between_blocks_is_noticed(
+    function: str, edit: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with mutated("numpy_rnn.cells.gru", function, edit):
+        assert not parity_in_blocks(3, monkeypatch)
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("signs", [(r, z, n) for r in (1, -1) for z in (1, -1) for n in (1, -1)])
 @pytest.mark.parametrize("side", ["input", "state"])
 def test_saturated_gates_do_nothing_that_floating_point_complains_of(signs: tuple, side: str, dtype: str) -> None:
-    """At |argument| = 1e4 nothing overflows, divides by zero or is invalid; a gradient may underflow to zero."""
+    """At |argument| = 1e4 nothing divides by zero or is invalid, and a gradient may underflow to zero.
+
+    The exponential of a shut gate does overflow, and 1 / inf = 0 is its value: the forward alone may see that.
+    """
     T, B, H = 4, 3, 5
     rng = np.random.default_rng(3)
     gru = numpy_rnn.GRU(2, H, dtype=dtype, rng=rng)

@@ -373,7 +373,10 @@ LAYOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 def test_arrays_of_any_layout_are_updated_in_place(
     name: str, of_p: str, of_g: str, block: int, monkeypatch: Any
 ) -> None:
-    """Blocks of 8 elements are less than a row of the array, of 64 more; all give the bits of one block."""
+    """Blocks of 8 elements are less than a row of the array, of 64 more; all give the numbers of one block.
+
+    Not always the bits: a vectorized loop may round the last elements of a block otherwise than those before.
+    """
     rng = np.random.default_rng(0)
     start, gradients = rng.normal(size=(3, 5, 11)), rng.normal(size=(3, 3, 5, 11))
     results = []

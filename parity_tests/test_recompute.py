@@ -13,7 +13,7 @@ from torch_rnn import check_parity
 
 KINDS = {"lstm": (LSTM, {}), "lstm-projection": (LSTM, {"proj_size": 2}), "gru": (GRU, {})}
 OPTIONS = {"plain": {}, "layers": {"num_layers": 2, "bidirectional": True}, "no-bias": {"bias": False}}
-T, B, I, H = 11, 3, 4, 5
+T, B, I, H = 11, 3, 4, 5  # noqa: E741 the field's letters
 
 
 def gradients(module, x, lengths, upstream):
@@ -65,7 +65,7 @@ def test_all_that_a_forward_needs_must_be_as_it_was(make, name):
 @pytest.mark.parametrize("make", [LSTM, GRU])
 def test_saved_bytes_grow_as_the_states_kept(make):
     """At T = 400 and k = 20: 20 states of each kind and the output's h, against gates of every step."""
-    T, B, I, H = 400, 4, 3, 16
+    T, B, I, H = 400, 4, 3, 16  # noqa: E741
     x = np.ones((T, B, I), np.float32)
 
     def saved(**options) -> int:

@@ -147,7 +147,12 @@ def test_a_backward_that_writes_into_its_upstream_gradients_is_noticed(name: str
     for array in upstream:
         array.flags.writeable = False
     case.cell.backward(*upstream, saved, *case.weights[:2])
-    edits = [("dh_t += dh[t]", "dh_t += dh[t]; dh[t] = 0"), ("dh_n.astype(h.dtype)", "dh_n")]
-    for edit in edits + [("dc_n.astype(h.dtype)", "dc_n")] * (name == "lstm"):
+    by_column = [('block.columns(dh).copy("C")', "block.columns(dh)"), ("dh_n.T.astype(dtype)", "dh_n.T")]
+    edits = {
+        "rnn": [("dh_t += up", "dh_t += up; up[...] = 0"), ('dh_n.astype(h.dtype, order="C")', "dh_n")],
+        "lstm": [*by_column, ("dc_n.T.astype(dtype)", "dc_n.T")],
+        "gru": by_column,
+    }
+    for edit in edits[name]:
         with mutated(case.cell.__name__, "backward", edit), pytest.raises(ValueError, match="read-only"):
             case.cell.backward(*upstream, saved, *case.weights[:2])

@@ -70,7 +70,7 @@ def forward(
     if b_hh is not None:
         bias[: 2 * H] += b_hh[: 2 * H]  # (2H,) (7.17) those of r and z may join; n's is multiplied by r
         b_hn += b_hh[2 * H :, None]  # (H, B) (7.17)
-    sign = np.repeat(np.array([-1, -1, 1], x.dtype), H)[:, None]  # (3H, 1) r and z are opened from -z
+    sign = np.repeat(np.array([-1, -1, 1], x.dtype), H)[:, None]  # (3H, 1) r and z are opened from minus what goes in
     w_ih, w_hh, bias = sign * w_ih, sign * w_hh, sign[:, 0] * bias
     h, h_t = np.empty((steps.N, H), x.dtype), h_0.T  # (N, H), (H, B)
     saved = Saved(x, h_0, [], [], h.reshape(*x.shape[:-1], H))

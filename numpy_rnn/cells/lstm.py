@@ -114,10 +114,10 @@ def backward(
     dh_waiting = np.zeros((P, steps.B), dtype) if dh_n is None else dh_n.T.astype(dtype)  # (P, B) (6.31)
     dc_waiting = np.zeros((H, steps.B), dtype) if dc_n is None else dc_n.T.astype(dtype)  # (H, B) (6.31)
     w_back = None if w_hh is None else np.concatenate([w_hh[3 * H :], w_hh[: 3 * H]]).T.copy("C")  # (P, 4H) o, i, f, g
-    dz, dw_hr = np.empty((4 * H, N), dtype), None if w_hr is None else np.zeros_like(w_hr)
+    dz, dw_hr = np.empty((4 * H, N), dtype), np.zeros_like(w_hr) if w_hr is not None and "dw_hr" in wanted else None
     before, blocks = [saved.c_0.T, *(c[-1] for c in saved.c)], steps.blocks(4 * H * dtype.itemsize)
     for block, gates, c, c_before in reversed(list(zip(blocks, saved.gates, saved.c, before, strict=False))):
-        B, split, tanh_c, d = block.B, (block.k, 4, H, block.B), np.tanh(c), 1 - gates  # d becomes dz / dm, then dz
+        B, split, tanh_c, d = block.B, (block.k, 4, H, block.B), np.tanh(c), 1 - gates  # d: slopes, then dz
         o, i, f, g = gates.reshape(split).swapaxes(0, 1)  # (k, H, B) each
         d_o, d_i, d_f, d_g = d.reshape(split).swapaxes(0, 1)
         d[:, : 3 * H] *= gates[:, : 3 * H]  # (k, 3H, B) (6.35)

@@ -14,7 +14,7 @@ def sigmoid(z: Array) -> Array:
     >>> sigmoid(np.array([-800.0, -20.0, 0.0, 20.0]))
     array([0.00000000e+00, 2.06115362e-09, 5.00000000e-01, 9.99999998e-01])
     """
-    return open_gates(np.negative(z))
+    return open_gates(np.negative(z, out=np.empty_like(z)))
 
 
 def open_gates(minus_z: Array) -> Array:

@@ -25,9 +25,10 @@ def mutated(module_name: str, attribute: str, *edits: tuple[str, str]) -> Iterat
     namespace = {"__name__": module_name}
     exec(compile(source, f"<mutated {module_name}>", "exec"), namespace)
     pairs = list(_functions(module, namespace, attribute))
+    bare = [(inspect.unwrap(before), inspect.unwrap(after)) for *_, before, after in pairs]
     assert any(
         before.__code__.co_code != after.__code__.co_code or _constants(before) != _constants(after)
-        for *_, before, after in pairs
+        for before, after in bare
     )
     with ExitStack() as stack:
         for owner, name, before, after in pairs:
@@ -51,7 +52,11 @@ def _functions(module: Any, namespace: dict[str, Any], attribute: str) -> Iterat
 
 
 def _at_home(before: Any, after: Any, module: Any) -> Any:
-    """Return the edited code with the globals and the enclosing class of the real one."""
+    """Return the edited code with the globals, the enclosing class and the decorators of the real one."""
+    if hasattr(before, "__wrapped__"):
+        real, edited = before.__wrapped__, _at_home(before.__wrapped__, after.__wrapped__, module)
+        cells = tuple(types.CellType(edited) if c.cell_contents is real else c for c in before.__closure__)
+        return types.FunctionType(before.__code__, before.__globals__, before.__name__, before.__defaults__, cells)
     closure = before.__closure__ if before.__code__.co_freevars == after.__code__.co_freevars else after.__closure__
     function = types.FunctionType(after.__code__, vars(module), after.__name__, after.__defaults__, closure)
     function.__kwdefaults__ = after.__kwdefaults__
