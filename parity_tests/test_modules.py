@@ -21,6 +21,7 @@ from numpy_rnn import (
     SequenceModel,
     Tensor,
 )
+from numpy_rnn.cells import gru, lstm, rnn
 from parity_tests.helpers import assert_all_parity, run_both
 from torch_rnn import check_parity, to_numpy, twin
 
@@ -310,3 +311,14 @@ def test_linears_law_of_initial_weights() -> None:
 def test_a_module_without_a_forward_says_so() -> None:
     with pytest.raises(NotImplementedError, match="Module has no forward"):
         Module()(1)
+
+
+@pytest.mark.parametrize("cell", [rnn, lstm, gru], ids=["rnn", "lstm", "gru"])
+@pytest.mark.parametrize(("T", "wanted"), [(2, ("dw_ih",)), (1, ("dh_0",))], ids=["two-steps", "dh_0"])
+def test_a_cell_without_the_w_hh_that_it_needs_does_not_go_on(cell, T, wanted):
+    """It would give the gradient of a network without the way back."""
+    G, states = {rnn: 1, lstm: 4, gru: 3}[cell], [np.ones((1, 2))] * (2 if cell is lstm else 1)
+    x, w_ih, w_hh = np.ones((T, 1, 3)), np.ones((2 * G, 3)), np.ones((2 * G, 2))
+    h, *final, saved = cell.forward(x, *states, w_ih, w_hh)
+    with pytest.raises((TypeError, AttributeError)):
+        cell.backward(np.ones_like(h), *[None for _ in final], saved, w_ih, None, wanted=wanted)

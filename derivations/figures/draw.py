@@ -10,6 +10,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import numpy_rnn
+from torch_rnn.measure.grid import Row
+from torch_rnn.measure.memory import allocated_at_once, numpy_saved
+from torch_rnn.measure.sides import Data, numpy_module
 
 HERE = Path(__file__).parent
 INK, FORWARD, BACK, CUT, PANEL, BOX = "#1f2933", "#1f6fb2", "#c2410c", "#b91c1c", "#fbfaf7", "#e6eef6"
@@ -224,6 +227,48 @@ def lstm() -> Sketch:
     return s
 
 
+def recomputed() -> Sketch:
+    """What an LSTM that keeps every k-th state allocates, measured, in numbers for each sequence and unit."""
+    row = Row("lstm", "float32", T=1024, B=8, I=32, H=64)
+    data, number = Data(row), 4 * row.B * row.H  # bytes
+
+    def measured(every: int | None) -> tuple[float, float]:
+        """Return what the graph keeps besides its input, and the most at once in forward and backward."""
+        module = numpy_module(row, recompute_every=every)
+        peak = allocated_at_once(lambda: numpy_rnn.backward([module(data.x)[0]], [data.upstream]))
+        return round(numpy_saved(row, recompute_every=every) / number - row.T * row.I / row.H), round(peak / number)
+
+    measured(None)  # what the first call makes once and keeps is not drawn
+    k = 2 ** np.arange(11)
+    kept, peak = np.array([measured(int(every)) for every in k]).T
+    kept_without, peak_without = measured(None)
+    s = Sketch(9.9, 6.2)
+    s.axes.set_position((0.09, 0.11, 0.88, 0.86))
+    s.axes.axis("on")
+    s.axes.set(facecolor=PANEL, xscale="log", yscale="log", xlim=(0.85, 1250), ylim=(1.6, 30000))
+    s.axes.set_xticks(k, [str(every) for every in k])
+    s.axes.set_yticks([10, 100, 1000, 10000], ["10", "100", "1000", "10 000"])
+    s.axes.minorticks_off()
+    s.axes.tick_params(colors=INK, labelsize=11)
+    s.axes.spines[["top", "right"]].set_visible(False)
+    s.axes.set_xlabel("k", color=INK, size=12)
+    s.axes.set_ylabel("numbers for each sequence and unit", color=INK, size=12)
+    for level, colour in [(peak_without, BACK), (kept_without, FORWARD), (2 * row.T, INK)]:
+        s.axes.axhline(level, color=colour, linewidth=1, linestyle=(0, (1, 2)))
+    smooth = np.geomspace(1, row.T, 200)
+    s.axes.plot(smooth, 2 * row.T / smooth + 6 * smooth, color=INK, linewidth=1.6, linestyle=(0, (5, 3)))
+    s.axes.plot(k, peak, color=BACK, linewidth=1.6, marker="s", markersize=7)
+    s.axes.plot(k, kept, color=FORWARD, linewidth=1.6, marker="o", markersize=7)
+    without = "without recompute_every"
+    s.text(1.0, peak_without * 1.28, f"the most at once, {without}", BACK, 11, ha="left")
+    s.text(1.0, kept_without * 1.28, f"kept by the forward, {without}", FORWARD, 11, ha="left")
+    s.text(12, 4250, "the most at once, in forward and backward", BACK, 11)
+    s.text(5.5, 2 * row.T * 0.79, "output and its gradient, 2T", INK, 11, ha="left")
+    s.text(52, 205, "$M(k) = 2T/k + 6k$", INK, 13, ha="left")
+    s.text(12.5, 110, "kept by the forward", FORWARD, 11, ha="right")
+    return s
+
+
 def gru() -> Sketch:
     """One step of a GRU: the four readers of the state before, and what each sends back to it."""
     s = Sketch(11.6, 6.1)
@@ -401,6 +446,7 @@ FIGURES = {
     "05-layers-directions": layers,
     "05-lengths": lengths,
     "06-lstm": lstm,
+    "06-recompute": recomputed,
     "07-gru": gru,
     "09-optimizers": optimizers,
 }

@@ -76,7 +76,7 @@ def forward(
     saved = Saved(x, h_0, [], [], h.reshape(*x.shape[:-1], H))
     for block in steps.blocks(3 * H * x.itemsize):
         gates = block.project(w_ih, rows, bias)  # (k, 3H, B) (7.16) each gate is written over what goes into it
-        s, hs = np.empty((2, block.k, H, block.B), x.dtype)
+        s, hs = (np.empty((block.k, H, block.B), x.dtype) for _ in range(2))
         h_t, b, a, part = h_t[:, : block.B], b_hn[:, : block.B], np.empty_like(gates[0]), np.empty_like(s[0])
         split = gates.reshape(block.k, 3, H, block.B).swapaxes(0, 1)  # r, z, n
         for rz, r, z, n, s_t, h_next in zip(gates[:, : 2 * H], *split, s, hs, strict=True):
@@ -117,7 +117,7 @@ def backward(
     da = np.empty((3 * H, N), dtype)  # by what comes from h: b_hh + W_hh h
     dn_input = np.empty((H, N), dtype)  # by what comes from x into n: the only part that differs
     dh_waiting = np.zeros((H, steps.B), dtype) if dh_n is None else dh_n.T.astype(dtype)  # (H, B) (7.20)
-    w_hh_t = None if w_hh is None else w_hh.T.copy("C")  # (H, 3H) faster so; gone when this call returns
+    w_hh_t = w_hh.T.copy("C") if steps.T > 1 or "dh_0" in wanted else None  # (H, 3H) gone when this call returns
     blocks = steps.blocks(3 * H * dtype.itemsize)
     for block, gates, s in reversed(list(zip(blocks, saved.gates, saved.s, strict=True))):
         r, z, n = gates.reshape(block.k, 3, H, block.B).swapaxes(0, 1)  # (k, H, B) each

@@ -113,7 +113,7 @@ def backward(
     h, dh = saved.h.reshape(N, P), np.broadcast_to(dtype.type(0), (N, P)) if dh is None else dh.reshape(N, P)
     dh_waiting = np.zeros((P, steps.B), dtype) if dh_n is None else dh_n.T.astype(dtype)  # (P, B) (6.31)
     dc_waiting = np.zeros((H, steps.B), dtype) if dc_n is None else dc_n.T.astype(dtype)  # (H, B) (6.31)
-    w_back = None if w_hh is None else np.concatenate([w_hh[3 * H :], w_hh[: 3 * H]]).T.copy("C")  # (P, 4H) o, i, f, g
+    w_back = np.concatenate([w_hh[3 * H :], w_hh[: 3 * H]]).T.copy("C") if steps.T > 1 or "dh_0" in wanted else None
     dz, dw_hr = np.empty((4 * H, N), dtype), np.zeros_like(w_hr) if w_hr is not None and "dw_hr" in wanted else None
     before, blocks = [saved.c_0.T, *(c[-1] for c in saved.c)], steps.blocks(4 * H * dtype.itemsize)
     for block, gates, c, c_before in reversed(list(zip(blocks, saved.gates, saved.c, before, strict=False))):

@@ -115,16 +115,17 @@ def backward(
     dz = np.empty_like(h)  # (N, H)
     dh_waiting = np.zeros((steps.B, H), h.dtype) if dh_n is None else dh_n.astype(h.dtype, order="C")  # (B, H) (2.18)
     for block in reversed(steps.blocks(H * h.itemsize)):
-        slope = dz[block.rows]  # (k*B, H) each dz is written over its own slope
         if nonlinearity == "tanh":
+            slope = dz[block.rows]  # (k*B, H) each dz is written over its own slope
             np.subtract(1, np.square(h[block.rows], out=slope), out=slope)  # (k*B, H) (2.20)
-        else:
-            np.greater(h[block.rows], 0, out=slope)  # (k*B, H) (2.21)
         dh_t = dh_waiting[: block.B]  # (B, H) a sequence that has ended waits where it ended (5.18)
-        for up, dz_t in zip(block.steps(dh)[::-1], block.steps(dz)[::-1], strict=True):
+        for up, h_t, dz_t in zip(*(block.steps(rows)[::-1] for rows in (dh, h, dz)), strict=True):
             dh_t += up  # (B, H) (2.19)
-            dz_t *= dh_t  # (B, H) (2.20) (2.21)
-            if w_hh is not None:
+            if nonlinearity == "tanh":
+                dz_t *= dh_t  # (B, H) (2.20)
+            else:
+                dz_t[...] = np.where(h_t <= 0, 0, dh_t)  # (B, H) (2.21)
+            if steps.T > 1 or "dh_0" in wanted:
                 np.dot(dz_t, w_hh, out=dh_t)  # (B, H) (2.22)
     dh_0 = dh_waiting if "dh_0" in wanted else None
 

@@ -21,9 +21,10 @@ class GRU(Recurrent):
 
     Arguments: PyTorch's, in its order: ``input_size`` I, ``hidden_size`` H, ``num_layers`` L, ``bias``,
     ``batch_first``, ``dropout`` (between layers, in training mode), ``bidirectional`` (D = 2). ``recompute_every`` k:
-    keep for backward only every k-th state, and compute the gates again k steps at a time, for long windows (6.46).
-    ``dtype`` float32 or float64. ``rng`` a seed or a ``numpy.random.Generator`` for the initial weights,
-    U(-1/√H, 1/√H), and for the dropout masks. ``forward`` says what a call takes and returns.
+    keep for backward only every k-th state, and compute the gates again k steps at a time (6.45), for long windows; k
+    near √(T/5) takes the least memory (6.46). ``dtype`` float32 or float64. ``rng`` a seed or a
+    ``numpy.random.Generator`` for the initial weights, U(-1/√H, 1/√H), and for the dropout masks. ``forward`` says what
+    a call takes and returns.
 
     Parameters, for layer k and with ``_reverse`` appended for the reverse direction, gates in the order r, z, n:
     ``weight_ih_lk`` (3H, I), above the first layer (3H, D*H); ``weight_hh_lk`` (3H, H); ``bias_ih_lk`` and

@@ -24,7 +24,7 @@ class Recomputed:
 
     The forward keeps the states that each segment begins with, and nothing else. The backward takes the segments from
     the last to the first, runs each forward again from its first state, and then backward, so that never more than one
-    segment's gates exist at a time (6.46). It therefore needs all that a forward needs: the input, the states, all
+    segment's gates exist at a time (6.45). It therefore needs all that a forward needs: the input, the states, all
     weights and both biases, live ones.
     """
 
@@ -50,7 +50,7 @@ class Recomputed:
         now = [state.copy() for state in states_and_weights[: self.count]]  # a sequence that has ended stays there
         starts, outputs = [], []
         for rows, part in self.segments(steps):
-            starts.append([state[: part.B].copy() for state in now])
+            starts.append([state[: part.B].copy() for state in now])  # (B, P), (B, H) (6.45)
             h, *final, _ = self.cell.forward(
                 x[rows], *starts[-1], *states_and_weights[self.count :], steps=part, **options
             )
@@ -78,7 +78,7 @@ class Recomputed:
         ]
         dx, rest = (np.empty_like(x) if "dx" in wanted else None), list[MaybeArray]()
         for (rows, part), start in reversed(list(zip(self.segments(steps), starts, strict=True))):
-            *_, again = self.cell.forward(x[rows], *start, w_ih, w_hh, *biases, *w_hr, steps=part, **options)
+            *_, again = self.cell.forward(x[rows], *start, w_ih, w_hh, *biases, *w_hr, steps=part, **options)  # (6.45)
             dx_part, *gradients = self.cell.backward(
                 None if dh is None else dh[rows],
                 *(d[: part.B] for d in waiting),
@@ -90,6 +90,7 @@ class Recomputed:
                 steps=part,
                 **options,
             )
+            del again, _  # before the next segment's gates are made
             for d, new in zip(waiting, gradients, strict=False):
                 d[: part.B] = new
             new_rest = gradients[self.count :]
