@@ -17,7 +17,7 @@ def network_bugs() -> list[Any]:
             "",
             "gradient-buffer-starts-from-the-weights",
             "run",
-            [("{name: np.zeros_like(w) for name, w in given", "{name: w.copy() for name, w in given")],
+            [("gradients[name] = np.zeros_like(given[name])", "gradients[name] = given[name].copy()")],
         ),
         (
             "-deep",
@@ -31,8 +31,8 @@ def network_bugs() -> list[Any]:
             "one",
             [
                 (
-                    "if has(g, kind, layer, direction)}",
-                    "if has(g, kind, layer, direction) and not (layer and kind[0] == 'b')}",
+                    "part[kind] = np.zeros_like(w[kind]) if sums is None else sums",
+                    "part[kind] = np.zeros_like(w[kind]) if sums is None or (layer and kind[0] == 'b') else sums",
                 )
             ],
         ),
@@ -62,7 +62,7 @@ def network_bugs() -> list[Any]:
             "-bidirectional",
             "dx-of-the-forward-direction-only",
             "one",
-            [("[sum(parts) for parts", "[parts[0] for parts")],
+            [("if D == 2:", "if D == 3:")],
         ),
         ("-lengths", "lengths-ignored", "run", [('settings["lengths"] or [T] * B', "[T] * B")]),
         ("-lengths", "padding-passes-gradient", "one", [(end, f"{end}; end = (end[0] + {padding}, *end[1:])")]),
@@ -102,11 +102,11 @@ STEPS = [
         ],
     ),
     ("sgd", "gradients-not-recomputed", [("g = run({**given, **p}, settings)", "g = run(given, settings)")]),
-    ("sgd", "gradient-ascent", [('p[name] - options["lr"] * m', 'p[name] + options["lr"] * m')]),
+    ("sgd", "gradient-ascent", [('p[name] - options["lr"] * m[name]', 'p[name] + options["lr"] * m[name]')]),
     (
         "sgd",
         "one-bias-for-two",
-        [('p[name] - options["lr"] * m', 'p[name] - (not name.startswith("bias_hh")) * options["lr"] * m')],
+        [('p[name] - options["lr"] * m[name]', 'p[name] - (not name.startswith("bias_hh")) * options["lr"] * m[name]')],
     ),
     ("sgd", "momentum-missing", [('options["momentum"] * m', "0 * m")]),
     (

@@ -16,7 +16,10 @@ def run(given: dict, settings: dict) -> dict[str, np.ndarray]:
     D, letters = 1 + settings["bidirectional"], ("h", "c") if settings["cell"] == "lstm" else ("h",)
     lengths = settings["lengths"] or [T] * B
     cuts = set(accumulate(settings["windows"]))
-    gradients = {name: np.zeros_like(w) for name, w in given.items() if name.startswith(("weight", "bias"))}
+    gradients = {}
+    for name in given:
+        if name.startswith(("weight", "bias")):
+            gradients[name] = np.zeros_like(given[name])
     P = given["h_0"].shape[2]
     results = {"output": np.zeros((T, B, D * P), given["x"].dtype), "dx": np.zeros_like(given["x"])}
     for letter in letters:
@@ -54,10 +57,10 @@ def one(b: int, length: int, given: dict, settings: dict, letters: Any, cuts: se
         for direction in range(D):
             place = D * layer + direction
             turned, states, cache, w = tapes[D * layer + direction]
-            part = {
-                kind: g[f"{kind}_l{layer}" + "_reverse" * direction] for kind in w if has(g, kind, layer, direction)
-            }
-            part |= {kind: np.zeros_like(w[kind]) for kind in w if kind not in part}
+            part = {}
+            for kind in w:
+                sums = g.get(kind + w_suffix(layer, direction))
+                part[kind] = np.zeros_like(w[kind]) if sums is None else sums
             half = [np.split(d, D)[direction] for d in dout]
             end = tuple(given[f"d{s}_n"][place, b] for s in letters)
             upstream = half[::-1] if direction else half
@@ -65,17 +68,20 @@ def one(b: int, length: int, given: dict, settings: dict, letters: Any, cuts: se
             below.append(dx[::-1] if direction else dx)
             for s, letter in enumerate(letters):
                 results[f"d{letter}_0"][place, b] = first[s]
-        dout = [sum(parts) for parts in zip(*below, strict=True)]
+        dout = below[0]
+        if D == 2:
+            dout = [a + b for a, b in zip(below[0], below[1], strict=True)]
     results["dx"][:length, b] = dout
 
 
-def has(g: dict, kind: str, layer: int, direction: int) -> bool:
-    return f"{kind}_l{layer}" + "_reverse" * direction in g
+def w_suffix(layer: int, direction: int) -> str:
+    """How the names of the weights of a layer and direction end."""
+    return f"_l{layer}" + "_reverse" * direction
 
 
 def weights(given: dict, layer: int, direction: int) -> dict[str, np.ndarray]:
     """The weights of a layer and direction; biases that are not given are zero."""
-    suffix = f"_l{layer}" + "_reverse" * direction
+    suffix = w_suffix(layer, direction)
     w = {
         kind: given[kind + suffix]
         for kind in ("weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr")

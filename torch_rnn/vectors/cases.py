@@ -147,7 +147,7 @@ def _of_every_cell(cell: str) -> list[Spec]:
         ),
         make(
             "-saturated",
-            "large weights and biases: most gates are saturated",
+            "large weights and biases: many gates are saturated",
             scales={"weight": 4.0, "bias": 8.0},
         ),
         make("-long", "T=60", T=60, B=2, I=2, H=3),
