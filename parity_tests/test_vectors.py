@@ -25,7 +25,7 @@ from parity_tests.ports.bugs import CELL_BUGS
 from parity_tests.ports.bugs_around import STEPS, network_bugs
 from torch_rnn.cli.main import main
 from torch_rnn.vectors.cases import CELLS, all_specs
-from torch_rnn.vectors.check import load
+from torch_rnn.vectors.check import Golden, check, load, text
 from torch_rnn.vectors.export import NUMPY, TORCH, compute
 
 ALL = [*CELL_BUGS, *network_bugs()]
@@ -53,6 +53,22 @@ def call(capsys: Any, golden: Path, tmp_path: Path) -> Any:
         return status, out
 
     return call
+
+
+@pytest.fixture(scope="session")
+def vectors(golden: Path) -> Golden:
+    return load(golden)
+
+
+@pytest.fixture
+def judge(vectors: Golden) -> Any:
+    """What the command prints and its status, without the files in between."""
+
+    def judge(theirs: dict) -> tuple[int, str]:
+        verdict = check(vectors, theirs)
+        return 0 if verdict.ok else 1, text(verdict)
+
+    return judge
 
 
 def manifest(golden: Path) -> dict[str, Any]:
@@ -210,8 +226,7 @@ def test_a_right_port_in_float32_passes(golden: Path, call: Any) -> None:
 
 
 @pytest.mark.parametrize("name", all_specs())
-def test_what_diagnosis_recomputes_is_right_without_a_bug(golden: Path, name: str) -> None:
-    vectors = load(golden)
+def test_what_diagnosis_recomputes_is_right_without_a_bug(vectors: Golden, name: str) -> None:
     case, ours = vectors.case(name), vectors.of_case(name)
     found = replay(case)
     for optimizer, settings in vectors.manifest["optimizers"].items():
@@ -223,11 +238,11 @@ def test_what_diagnosis_recomputes_is_right_without_a_bug(golden: Path, name: st
 
 @pytest.mark.parametrize(("cell", "case", "bug", "file", "function", "edits"), ALL, ids=[f"{r[1]}-{r[2]}" for r in ALL])
 def test_a_planted_bug_is_named(
-    golden: Path, call: Any, cell: str, case: str, bug: str, file: str, function: str | None, edits: list
+    golden: Path, judge: Any, cell: str, case: str, bug: str, file: str, function: str | None, edits: list
 ) -> None:
     with planted(file, function, edits):
         theirs = run_port(golden, [case])
-    status, out = call(theirs)
+    status, out = judge(theirs)
     assert status == 1
     assert bug in named(out), out
     assert len(set(named(out))) <= 2, out  # two at most that one case cannot tell apart
@@ -235,10 +250,10 @@ def test_a_planted_bug_is_named(
 
 
 @pytest.mark.parametrize(("optimizer", "bug", "edits"), STEPS, ids=[row[1] for row in STEPS])
-def test_a_bug_of_the_optimizer_is_named(golden: Path, call: Any, optimizer: str, bug: str, edits: list) -> None:
+def test_a_bug_of_the_optimizer_is_named(golden: Path, judge: Any, optimizer: str, bug: str, edits: list) -> None:
     with planted("network", "steps", edits):
         theirs = run_port(golden, ["lstm"], steps=True)
-    status, out = call({key: array for key, array in theirs.items() if f"/{optimizer}/" in key or "/d" in key})
+    status, out = judge({key: array for key, array in theirs.items() if f"/{optimizer}/" in key or "/d" in key})
     assert status == 1
     assert named(out)[0] == bug, out
     assert "no known bug" not in out
@@ -262,18 +277,18 @@ FACTORS = {"2": "factor-2", "-1": "factor--1", "1/B": "factor-1/B", "1/T": "fact
 
 @pytest.mark.parametrize("factor", FACTORS)
 @pytest.mark.parametrize("cell", CELLS)
-def test_scaled_gradients_are_named(golden: Path, call: Any, cell: str, factor: str) -> None:
+def test_scaled_gradients_are_named(golden: Path, judge: Any, cell: str, factor: str) -> None:
     number = {"1/B": 1 / 4, "1/T": 1 / 6}.get(factor) or float(factor)
     theirs = {key: a * number if "/d" in key else a for key, a in run_port(golden, [cell]).items()}
-    status, out = call(theirs)
+    status, out = judge(theirs)
     assert (status, named(out)[0]) == (1, FACTORS[factor]), out
 
 
-def test_arrays_that_are_turned_are_named(golden: Path, call: Any) -> None:
+def test_arrays_that_are_turned_are_named(golden: Path, judge: Any) -> None:
     right = run_port(golden, ["lstm"])
 
     def found(name: str, change: Any) -> str:
-        status, out = call({**right, f"lstm/{name}": change(right[f"lstm/{name}"])})
+        status, out = judge({**right, f"lstm/{name}": change(right[f"lstm/{name}"])})
         assert status == 1
         return named(out)[0] + out
 
@@ -285,13 +300,13 @@ def test_arrays_that_are_turned_are_named(golden: Path, call: Any) -> None:
     assert found("dweight_hh_l0", np.zeros_like).startswith("zero")
     assert "i, f, o, g" in found("dbias_ih_l0", lambda a: a[[*range(10), *range(15, 20), *range(10, 15)]])
     both = right["lstm/dbias_ih_l0"] + right["lstm/dbias_hh_l0"]
-    status, out = call({**right, "lstm/dbias_ih_l0": both, "lstm/dbias_hh_l0": both})
+    status, out = judge({**right, "lstm/dbias_ih_l0": both, "lstm/dbias_hh_l0": both})
     assert (status, named(out)[0]) == (1, "biases-merged"), out
 
 
 @pytest.mark.parametrize("size", [1e-9, 1e-5, 1e-2, 1.0])
 @pytest.mark.parametrize("cell", CELLS)
-def test_a_random_error_has_no_known_signature(golden: Path, call: Any, cell: str, size: float) -> None:
+def test_a_random_error_has_no_known_signature(golden: Path, judge: Any, cell: str, size: float) -> None:
     for seed in range(3):
         rng = np.random.default_rng(seed)
         right = run_port(golden, [cell, f"{cell}-deep-bidirectional", f"{cell}-one-unit"])
@@ -301,7 +316,7 @@ def test_a_random_error_has_no_known_signature(golden: Path, call: Any, cell: st
             **right,
             **{n: right[n] + size * np.abs(right[n]).max() * rng.normal(size=right[n].shape) for n in hit},
         }
-        status, out = call(theirs)
+        status, out = judge(theirs)
         assert status == 1
         assert named(out) == [], out
         assert "no known bug has this signature" in out

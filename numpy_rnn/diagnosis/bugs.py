@@ -64,6 +64,7 @@ OWN = {
     "lstm": GATED
     | {
         "dc-n-dropped": "the gradient of the last cell state, dc_n, is dropped",
+        "dh-n-and-dc-n-dropped": "the gradients of the last states, dh_n and dc_n, are dropped",
         "dc-0-missing": "dc_0 is zero: the gradient stops before the initial cell state",
         "c-0-ignored": "c_0 is taken as zero",
         "h-detached-but-not-c": "h is detached between the windows, and c is not",

@@ -99,9 +99,9 @@ class _Network:
         zeros = {name: np.zeros_like(array) for name, array in self.out.items()}
         dx = arrays.get("doutput", zeros["output"])
         finals = {name: arrays.get(f"d{name}", zeros[name]).copy() for name in ("h_n", "c_n") if name in zeros}
-        if self.has("dh-n-dropped"):
+        if self.has("dh-n-dropped", "dh-n-and-dc-n-dropped"):
             finals["h_n"][...] = 0
-        if self.has("dc-n-dropped") and "c_n" in finals:
+        if self.has("dc-n-dropped", "dh-n-and-dc-n-dropped") and "c_n" in finals:
             finals["c_n"][...] = 0
         if self.has("final-gradients-of-the-top-layer-only"):
             for gradient in finals.values():

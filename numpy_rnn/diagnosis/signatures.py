@@ -112,7 +112,10 @@ def _blocks(theirs: Array, right: Array, tolerance: float, blocks: Mapping[int, 
         for order in list(permutations(range(count)))[1:]:
             if close(theirs, np.concatenate([parts[k] for k in order]), tolerance):
                 names = ", ".join(letters[k] if letters else str(k) for k in order)
-                yield f"blocks-{names}", f"its {count} blocks (gates) are permuted: they stand in the order {names}"
+                yield (
+                    "blocks-" + names.replace(", ", ""),
+                    f"its {count} blocks (gates) are permuted: they stand in the order {names}",
+                )
                 return
 
 

@@ -90,6 +90,7 @@ DC = "dc = dc + dm * o * (1 - np.tanh(c) ** 2)"
 CUT_H, CUT_C = "            dh = np.zeros_like(dh)\n", "            dc = np.zeros_like(dc)\n"
 LSTM = [
     ("dc-n-dropped", [("dh, dc = dh_n, dc_n\n", "dh, dc = dh_n, 0 * dc_n\n")]),
+    ("dh-n-and-dc-n-dropped", [("dh, dc = dh_n, dc_n\n", "dh, dc = 0 * dh_n, 0 * dc_n\n")]),
     ("dc-0-missing", [("return dx, (dh, dc)", "return dx, (dh, 0 * dc)")]),
     ("h-not-carried-back", [(BACK["lstm"], "dh = w['weight_hh'].T @ dz * (t == 0)")]),
     ("c-not-carried-back", [("dc = dc * f\n", "dc = dc * f * (t == 0)\n")]),
