@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-import numpy_rnn
 from numpy_rnn.cells import gru, lstm, rnn
 from numpy_rnn.diagnosis import Case, diagnose, replay
-from numpy_rnn.diagnosis.bugs import bugs_of
+from numpy_rnn.diagnosis.bugs import bugs_of, possible
 from numpy_rnn.diagnosis.recognise import recognise
 from numpy_rnn.gradcheck import check_backward
+from parity_tests.mutations import gru_cell, lstm_cell, mutated, rnn_cell
 from parity_tests.ports import network
 from torch_rnn import check_parity
 from torch_rnn.cli.main import main
@@ -68,6 +68,58 @@ def test_check_backward_names_the_bug(cell: str, bug: str, method: str) -> None:
     assert report.diagnosis.bugs[0] == bug
     assert f"likely bug: {bug}: " in report.table()
     assert check_backward(forward(cell), wrong_backward(cell, ""), inputs(cell), method=method).diagnosis is None
+
+
+NAMES = {  # where the mutation's own name is another
+    "nothing-carried": "dh-assigned-not-added",
+    "nothing-carried-to-h": "dh-assigned-not-added",
+    "h-t-for-h-t-minus-1": "h-for-h-before",
+    "h-0-taken-as-zero": "h-0-taken-as-zero-in-dw-hh",
+    "1-over-1-h2": "tanh-derivative-inverted",
+    "derivative-at-h-t-minus-1": "tanh-derivative-at-h-before",
+    "rnn-assigned-not-added-over-time": "weights-assigned-not-added-over-time",
+    "carry-without-w-hh": "carried-without-w-hh",
+    "dc-without-h": "c-gets-nothing-from-h",
+    "derivative-of-tanh-at-tanh-c": "derivative-of-tanh-at-c",
+    "carry-without-f": "c-carried-without-f",
+    "carry-with-f-t-minus-1": "c-carried-with-f-before",
+    "forget-gate-without-derivative": "derivative-of-f-missing",
+    "c-t-for-c-t-minus-1": "c-for-c-before",
+    "logistic-applied-twice": "sigmoid-applied-twice-in-i",
+    "c-for-tanh-c": "c-for-tanh-c-in-do",
+    "gate-order-i-f-o-g": "deltas-in-the-order-ifog",
+    "biases-of-two-gates-swapped": "blocks-1023",
+    "reset-before-the-product": "reset-before-in-backward",
+    "z-for-1-minus-z": "z-for-1-minus-z-in-backward",
+    "dr-without-w-hn": "h-for-s-in-dr",
+    "gates-in-the-order-z-r-n": "deltas-in-the-order-zrn",
+    "gru-h-t-for-h-t-minus-1": "h-for-h-before-in-dz",
+    "step-1-never-visited": "first-step-skipped",
+}
+
+
+@pytest.mark.parametrize(
+    ("cell", "mutation"),
+    [
+        pytest.param(cell, mutation, id=f"{cell}-{mutation.id}")
+        for cell, table in (("rnn", rnn_cell), ("lstm", lstm_cell), ("gru", gru_cell))
+        for mutation in table.MISTAKES
+    ],
+)
+def test_the_mutations_of_the_cells_are_named(cell: str, mutation: Any) -> None:
+    """The bugs that the mutation suite plants in the library's own source."""
+
+    def backward(upstream: Any, *arguments: Any) -> Any:
+        *_, saved = MODULES[cell].forward(*arguments)
+        weights = arguments[-4:-2]
+        return [g for g in MODULES[cell].backward(*upstream, saved, *weights) if g is not None]
+
+    with mutated(MODULES[cell].__name__, "backward", *mutation.values[0]):
+        report = check_backward(forward(cell), backward, inputs(cell))
+    expected = NAMES.get(f"{cell}-{mutation.id}", NAMES.get(mutation.id, mutation.id))
+    assert report.diagnosis is not None
+    assert report.diagnosis.bugs[0] == expected
+    assert report.diagnosis.unexplained == ()
 
 
 def test_it_recognises_functions_with_names_and_layouts_of_their_own() -> None:
@@ -174,27 +226,29 @@ def test_no_two_bugs_are_the_same_on_the_plain_case(cell: str) -> None:
         key = b"".join(np.round(found[name], 9).tobytes() for name in right)
         assert key not in seen, (bug, seen.get(key))
         seen[key] = bug
+        changed = not np.allclose(found["output"], right["output"], rtol=0, atol=1e-9)
+        assert changed == (bug not in possible(case, bugs_of(case), outputs_right=True)), bug
+        assert bug in possible(case, bugs_of(case), outputs_right=False)
     assert len(seen) > 20
 
 
 @pytest.mark.parametrize("batch_first", [False, True])
-@pytest.mark.parametrize("cell", MODULES)
-def test_check_parity_names_the_bug_of_a_module(cell: str, batch_first: bool, monkeypatch: Any) -> None:
-    kind = getattr(numpy_rnn, cell.upper())
-    module = kind(I, H, 2, bidirectional=True, batch_first=batch_first, dtype="float64", rng=0)
-    backward = MODULES[cell].backward
-
-    def wrong(dh: Any, *arguments: Any, **options: Any) -> Any:
-        return backward(
-            dh, *(None,) * (2 if cell == "lstm" else 1), *arguments[2 if cell == "lstm" else 1 :], **options
-        )
-
-    monkeypatch.setattr(MODULES[cell], "backward", wrong)
+@pytest.mark.parametrize("mode", ["RNN", "LSTM", "GRU"])
+def test_check_parity_names_the_bug_in_either_layout(mode: str, batch_first: bool) -> None:
+    module = getattr(torch.nn, mode)(I, H, 2, bidirectional=True, batch_first=batch_first, dtype=torch.float64)
     x = np.random.default_rng(0).normal(size=(B, T, I) if batch_first else (T, B, I))
-    report = check_parity(module, x)
-    assert not report.ok
+
+    def turned(arrays: Any) -> Any:
+        three = ("x", "dx", "output", "doutput")
+        return {n: a.swapaxes(0, 1) if batch_first and n in three else a for n, a in arrays.items()}
+
+    def port(given: Any) -> Any:
+        given = {**given, **{name: np.zeros_like(a) for name, a in given.items() if name in ("dh_n", "dc_n")}}
+        return turned(network.run(turned(given), settings(module)))
+
+    bug = "dh-n-and-dc-n-dropped" if mode == "LSTM" else "dh-n-dropped"
+    report = check_parity(port, x, torch_module=module)
     assert report.diagnosis is not None
-    bug = "dh-n-and-dc-n-dropped" if cell == "lstm" else "dh-n-dropped"
     assert report.diagnosis.bugs == (bug,)
     assert f"likely bug: {bug}" in str(report)
 

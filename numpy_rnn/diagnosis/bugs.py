@@ -6,6 +6,7 @@ mistakes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import permutations
 
 from numpy_rnn.diagnosis.replay import Case
@@ -20,6 +21,7 @@ SHARED = {
     "w-hh-transposed-in-backward": "the backward multiplies by W_hh's transpose where the forward asks for W_hh",
     "nothing-carried": "no gradient comes back from step t+1: the state is detached at every step",
     "only-the-carry": "doutput[t] is lost before the last step: what comes back from t+1 stands in its place",
+    "dh-assigned-not-added": "dh is assigned doutput[t] and not added to: what t+1 sends back, and dh_n, are lost",
     "carried-without-w-hh": "what comes back from step t+1 is not multiplied by W_hh",
     "h-for-h-before": "dW_hh pairs the delta of step t with the state after it, not with the state before: "
     "one time step off",
@@ -27,6 +29,8 @@ SHARED = {
     "h-wraps-round-at-t-0": "dW_hh takes h[t-1] at t=0, which is the last state and not h_0",
     "first-step-skipped": "the loop of the backward never visits t=0",
     "assigned-not-added-over-time": "weight gradients are assigned at each step and not added: only t=0 is left",
+    "weights-assigned-not-added-over-time": "the gradients of the weights, not of the biases, are assigned and not added "
+    "over time",
     "gradient-buffer-starts-from-the-weights": "the sums of the weight gradients start from the weights, not from zero",
     "dh-n-dropped": "the gradient of the last state, dh_n, is dropped",
     "dh-n-added-at-every-step": "dh_n is added at every step and belongs to the last one only",
@@ -76,7 +80,7 @@ OWN = {
         "no-derivative-of-tanh-c": "the derivative of tanh(c) is missing on the way from h to c",
         "derivative-of-tanh-at-c": "1 - c^2 stands for 1 - tanh(c)^2",
         "c-carried-without-f": "dc comes back without its factor f",
-        "forget-gate-without-derivative": "the forget gate's derivative is missing",
+        "c-carried-with-f-before": "dc comes back with the forget gate of the step before",
         "c-for-c-before": "the forget gate's gradient takes c of its own step, not of the step before",
         "c-for-tanh-c-in-do": "the output gate's gradient takes c for tanh(c)",
         "no-tanh-on-c": "h is o*c, without tanh",
@@ -100,6 +104,43 @@ OWN = {
 }
 
 
+# Those that show in the outputs: where these are right, none of them is there.
+OF_THE_FORWARD = {
+    "w-hh-transposed",
+    "w-hh-transposed-gradient-too",
+    "w-hh-transposed-in-forward",
+    "h-0-ignored",
+    "c-0-ignored",
+    "h-not-carried",
+    "b-hh-left-out",
+    "b-ih-taken-twice",
+    "states-ordered-by-direction",
+    "directions-swapped",
+    "reverse-runs-forward",
+    "reverse-output-not-turned-back",
+    "padding-run-first",
+    "lengths-ignored",
+    "sigmoid-of-2x",
+    "no-tanh-on-c",
+    "reset-before-the-product",
+    "b-hn-outside-the-reset",
+    "z-for-1-minus-z",
+}
+
+
+def possible(case: Case, bugs: Mapping[str, str], outputs_right: bool) -> dict[str, str]:
+    """Return the ``bugs`` that can show in the case."""
+    absent = ["detach"] * (len(case.windows) < 2) + ["padding", "lengths"] * (case.lengths is None)
+    absent += ["reverse", "directions", "dx-of", "states-ordered"] * (case.directions == 1)
+    absent += ["dw-hr"] * ("weight_hr_l0" not in case.arrays)
+    forward = {bug for bug in bugs if bug in OF_THE_FORWARD or bug.startswith("gates-in-the-order-")}
+    return {
+        bug: text
+        for bug, text in bugs.items()
+        if not bug.startswith(tuple(absent)) and not (outputs_right and bug in forward)
+    }
+
+
 def bugs_of(case: Case) -> dict[str, str]:
     """Return the bugs that the case's cell can have: name to what to look for.
 
@@ -108,9 +149,14 @@ def bugs_of(case: Case) -> dict[str, str]:
     """
     letters = LETTERS[case.cell]
     orders = ["".join(order) for order in permutations(letters)][1:]
+    gates = [letter for letter in letters if letter in "iforz"]
     return {
         **SHARED,
         **OWN[case.cell],
+        **{
+            f"sigmoid-applied-twice-in-{g}": f"the sigmoid of {g} is applied once more in its derivative" for g in gates
+        },
+        **{f"derivative-of-{g}-missing": f"the derivative of the sigmoid of {g} is missing" for g in gates},
         **{
             f"gates-in-the-order-{o}": f"the gates are permuted: {', '.join(o)} for {', '.join(letters)}"
             for o in orders

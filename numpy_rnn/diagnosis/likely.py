@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from numpy_rnn.diagnosis.bugs import bugs_of
+from numpy_rnn.diagnosis.bugs import bugs_of, possible
 from numpy_rnn.diagnosis.replay import Case, replay
 from numpy_rnn.diagnosis.signatures import close, signatures
 from numpy_rnn.diagnosis.steps import LETTERS
@@ -93,7 +93,8 @@ def diagnose(
     wrong = [n for n in shared if not _same(theirs[n], ours[n], tolerance)]
     found: dict[str, Finding] = {}
     if case is not None:
-        known = bugs_of(case), {bug: partial(replay, case, bug) for bug in bugs_of(case)}
+        bugs = possible(case, bugs_of(case), "output" in shared and "output" not in wrong)
+        known = bugs, {bug: partial(replay, case, bug) for bug in bugs}
     if known is not None and wrong:
         found |= _replayed(theirs, ours, wrong, *known, tolerance)
     found = _with_signatures(found, theirs, ours, wrong, case, tolerance)

@@ -187,11 +187,12 @@ class _Pass:
         self.mask = np.ones((T, B), bool) if through else self.real  # (T, B) of the steps as they are run
         self.flip = self._flip(lengths, T)  # (T, B) which step comes t-th
         self.x = self._turned(x)
-        h, c, self.steps, out = self.h_0, self.c_0, [], np.zeros((T, B, self.h_0.shape[1]))
+        self.steps: list[Any] = []
+        h, c, out = self.h_0, self.c_0, np.zeros((T, B, self.h_0.shape[1]))
         for t in range(T):
             if self.has("h-not-carried"):
                 h, c = self.h_0, self.c_0
-            step = self.step(self.bug, self.w, h, c)
+            step = self.step(self.bug, self.w, h, c, self.steps[-1] if self.steps else None)
             a, q = self.x[t] @ self.w["w_ih"].T, h @ self.w["w_hh"].T
             a = a if self.w["b_ih"] is None else a + self.w["b_ih"]
             q = q if self.w["b_hh"] is None else q + self.w["b_hh"]
@@ -233,6 +234,8 @@ class _Pass:
             m, step = self.mask[t][:, None], self.steps[t]
             local = dout[t] + (dh_n if t == T - 1 else 0)
             total = dh + dout[t]
+            if self.has("dh-assigned-not-added"):
+                total = dout[t]
             if self.has("only-the-carry") and t < T - 1:
                 total = dh
             if self.has("dh-n-added-at-every-step") and t < T - 1:
@@ -276,7 +279,9 @@ class _Pass:
         if "weight_hr" in g:
             parts["weight_hr"] = step.dw_hr(dh, local)
         for kind in g:
-            assigned = self.has("assigned-not-added-over-time")
+            assigned = self.has("assigned-not-added-over-time") or (
+                self.has("weights-assigned-not-added-over-time") and kind.startswith("weight")
+            )
             g[kind] = parts[kind] if assigned else g[kind] + parts[kind]
 
     def _cut(self, t: int, starts: set[int], dh: Array, dc: Array) -> tuple[Array, Array]:

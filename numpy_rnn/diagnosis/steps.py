@@ -27,6 +27,7 @@ class Step:
     weights: Mapping[str, MaybeArray]  # w_ih, w_hh, b_ih, b_hh, w_hr
     h_before: Array  # (B, P)
     c_before: Array  # (B, H)
+    before: Any = None  # the step before, None at t=0
     values: tuple[Any, ...] = ()
 
     def has(self, bug: str) -> bool:
@@ -35,11 +36,12 @@ class Step:
     def sigmoid(self, z: Array) -> Array:
         return sigmoid(2 * z if self.has("sigmoid-of-2x") else z)
 
-    def slope(self, gate: Array) -> Array:
-        """The derivative of the logistic function by what the function gave."""
-        if self.has("gate-derivatives-missing"):
+    def slope(self, letter: str, gate: Array) -> Array:
+        """The derivative of the logistic function by what the function gave; ``letter`` is the gate's."""
+        if self.bug in ("gate-derivatives-missing", f"derivative-of-{letter}-missing"):
             return np.ones_like(gate)
-        s = sigmoid(gate) if self.has("sigmoid-applied-twice") else gate
+        twice = self.bug in ("sigmoid-applied-twice", f"sigmoid-applied-twice-in-{letter}")
+        s = sigmoid(gate) if twice else gate
         slope: Array = s * (1 - s)
         return slope
 
@@ -103,11 +105,13 @@ class LSTMStep(Step):
             slope = 1 - c**2
         through_h = np.zeros_like(c) if self.has("c-gets-nothing-from-h") else dm * o * slope
         dc = through_h if self.has("dc-assigned-not-added") else dc + through_h
-        d_i = dc * g * self.slope(i)
+        d_i = dc * g * self.slope("i", i)
         c_before = c if self.has("c-for-c-before") else self.c_before
-        d_f = dc * c_before * (1 if self.has("forget-gate-without-derivative") else self.slope(f))
+        d_f = dc * c_before * self.slope("f", f)
         d_g = dc * i * self.tanh_slope(g, z_g, g)
-        d_o = dm * (c if self.has("c-for-tanh-c-in-do") else tanh_c) * self.slope(o)
+        d_o = dm * (c if self.has("c-for-tanh-c-in-do") else tanh_c) * self.slope("o", o)
+        if self.has("c-carried-with-f-before") and self.before is not None:
+            f = self.before.values[2]
         dc_before = dc if self.has("c-carried-without-f") else dc * f
         dz = np.concatenate([d_i, d_f, d_g, d_o], axis=1)
         return dz, dz, np.zeros_like(dh), dc_before
@@ -154,15 +158,15 @@ class GRUStep(Step):
         keep, sign = (1 - z, -1) if swapped else (z, 1)
         d_n = dh * (1 - keep) * self.tanh_slope(n, z_n, n)
         before = n + keep * (self.h_before - n) if self.has("h-for-h-before-in-dz") else self.h_before
-        d_z = sign * dh * (before - n) * self.slope(z)
+        d_z = sign * dh * (before - n) * self.slope("z", z)
         direct = np.zeros_like(dh) if self.has("no-direct-path") else dh * keep
         if self.has("reset-before-the-product") or self.has("reset-before-in-backward"):
             d_reset = d_n @ self._w_hn()  # by r * h
-            d_r, d_s = d_reset * self.h_before * self.slope(r), d_n
+            d_r, d_s = d_reset * self.h_before * self.slope("r", r), d_n
             da = np.concatenate([d_r, d_z, d_n], axis=1)
             # q's third block is the product of r * h: its carry is added here, and not by who multiplies by W_hh.
             return da, np.concatenate([d_r, d_z, d_s], axis=1), direct + d_reset * r - d_s @ self._w_hn(), dc
-        d_r = d_n * (self.h_before if self.has("h-for-s-in-dr") else s) * self.slope(r)
+        d_r = d_n * (self.h_before if self.has("h-for-s-in-dr") else s) * self.slope("r", r)
         d_s = d_n if self.has("one-delta-for-both-sides") else d_n * r
         return np.concatenate([d_r, d_z, d_n], axis=1), np.concatenate([d_r, d_z, d_s], axis=1), direct, dc
 

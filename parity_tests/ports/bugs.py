@@ -68,6 +68,8 @@ def _shared(cell: str) -> list[Any]:
         ("h-wraps-round-at-t-0", "backward", [(outer, outer.replace("h_before", "h_before if t else states[-1][0]"))]),
         ("first-step-skipped", "backward", [(LOOP, "reversed(range(1, len(x)))"), (EMPTY, ZEROS)]),
         ("assigned-not-added-over-time", "backward", sums),
+        ("weights-assigned-not-added-over-time", "backward", sums[:2]),
+        ("dh-assigned-not-added", "backward", [(DIN, "dh = dout[t]")]),
         ("dh-n-dropped", "backward", [(first, first.replace("dh_n", "0 * dh_n", 1))]),
         ("dh-n-added-at-every-step", "backward", [(DIN, f"{DIN} + (dh_n if t < len(x) - 1 else 0)")]),
         ("dh-0-missing", "backward", [(RETURN[cell], RETURN[cell].replace("(dh", "(0 * dh"))]),
@@ -99,7 +101,12 @@ LSTM = [
     ("no-derivative-of-tanh-c", [(DC, "dc = dc + dm * o")]),
     ("derivative-of-tanh-at-c", [(DC, "dc = dc + dm * o * (1 - c * c)")]),
     ("c-carried-without-f", [("dc = dc * f\n", "dc = dc\n")]),
-    ("forget-gate-without-derivative", [("dc * c_before * f * (1 - f)", "dc * c_before")]),
+    *((f"derivative-of-{k}-missing", [(f" * {k} * (1 - {k})\n", "\n")]) for k in "ifo"),
+    *(
+        (f"sigmoid-applied-twice-in-{k}", [(f"* {k} * (1 - {k})\n", f"* sigmoid({k}) * (1 - sigmoid({k}))\n")])
+        for k in "ifo"
+    ),
+    ("c-carried-with-f-before", [("dc = dc * f\n", "dc = dc * cache[max(t - 1, 0)][1]\n")]),
     ("c-for-c-before", [("dc * c_before * f", "dc * c * f")]),
     ("c-for-tanh-c-in-do", [("dm * np.tanh(c) * o * (1 - o)", "dm * c * o * (1 - o)")]),
     (
@@ -166,6 +173,11 @@ GRU = [
             ("(h_before - n)", "(n - h_before)"),
             ("dh = dh * z +", "dh = dh * (1 - z) +"),
         ],
+    ),
+    *((f"derivative-of-{k}-missing", [(f" * {k} * (1 - {k})\n", "\n")]) for k in "rz"),
+    *(
+        (f"sigmoid-applied-twice-in-{k}", [(f"* {k} * (1 - {k})\n", f"* sigmoid({k}) * (1 - sigmoid({k}))\n")])
+        for k in "rz"
     ),
     ("no-direct-path", [("dh = dh * z + ", "dh = ")]),
     ("h-for-h-before-in-dz", [("(h_before - n)", "(states[t + 1][0] - n)")]),
