@@ -29,8 +29,8 @@ SHARED = {
     "h-wraps-round-at-t-0": "dW_hh takes h[t-1] at t=0, which is the last state and not h_0",
     "first-step-skipped": "the loop of the backward never visits t=0",
     "assigned-not-added-over-time": "weight gradients are assigned at each step and not added: only t=0 is left",
-    "weights-assigned-not-added-over-time": "the gradients of the weights, not of the biases, are assigned and not added "
-    "over time",
+    "weights-assigned-not-added-over-time": "the gradients of the weights, not of the biases, are assigned and not "
+    "added over time",
     "gradient-buffer-starts-from-the-weights": "the sums of the weight gradients start from the weights, not from zero",
     "dh-n-dropped": "the gradient of the last state, dh_n, is dropped",
     "dh-n-added-at-every-step": "dh_n is added at every step and belongs to the last one only",
