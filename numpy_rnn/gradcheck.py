@@ -5,12 +5,16 @@ Works on plain functions of arrays: yours as well as those of ``numpy_rnn.cells`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from numpy_rnn.diagnosis import Diagnosis, diagnose
+from numpy_rnn.diagnosis.bugs import bugs_of, possible
+from numpy_rnn.diagnosis.recognise import recognise
 from numpy_rnn.typing import Array
 
 COMPLEX_STEP = 1e-30  # no difference is taken, so nothing cancels: as small as the numbers allow
@@ -75,6 +79,7 @@ class Report:
     rows: tuple[Comparison, ...]
     tolerance: float
     columns: tuple[str, str] = ("got", "expected")
+    diagnosis: Diagnosis | None = None  # of what differs; None where nothing was looked for
 
     @property
     def ok(self) -> bool:
@@ -90,6 +95,7 @@ class Report:
         """Return the rows as text, each with its worst entry, and one line of verdict.
 
         "error/scale" is the largest error over the tensor's largest entry, "ulps" the same in units in the last place.
+        Where some differ, the bug that it looks like comes last.
         """
         head = ("", "shape", "max error", "error/scale", "ulps", "worst entry", *self.columns, "")
         cells = [head]
@@ -115,7 +121,8 @@ class Report:
             if self.ok
             else f"{failed} of {len(self.rows)} differ by more than {self.tolerance:.0e} of their scale"
         )
-        return "\n".join([*(line.rstrip() for line in lines), verdict])
+        likely = [] if self.ok or self.diagnosis is None else self.diagnosis.lines()
+        return "\n".join([*(line.rstrip() for line in lines), verdict, *likely])
 
     __repr__ = table
 
@@ -144,6 +151,33 @@ def check_backward(
     >>> report = check_backward(forward, lambda d_y, x, w: (None, d_y.T @ x), inputs)
     >>> report.ok, report.worst.name
     (False, 'w')
+    >>> report = check_backward(forward, lambda d_y, x, w: (backward(d_y, x, w)[0] / 4, None), inputs)
+    >>> report.diagnosis.bugs
+    ('factor-0.25',)
+
+    Arguments named as those of a cell, whose forward gives that cell's numbers, are seen to be that cell, and every
+    known bug of it is recomputed. Here dW_hh pairs each delta with the state after the step, not before it:
+
+    >>> def rnn(x, h_0, w_ih, w_hh):  # (T, B, I), (B, H), (H, I), (H, H)
+    ...     h = [h_0]
+    ...     for x_t in x:
+    ...         h.append(np.tanh(x_t @ w_ih.T + h[-1] @ w_hh.T))
+    ...     return np.array(h[1:])
+    >>> def rnn_backward(dh, x, h_0, w_ih, w_hh):
+    ...     h = rnn(x, h_0, w_ih, w_hh)
+    ...     dx, dw_ih, dw_hh, carried = np.zeros_like(x), np.zeros_like(w_ih), np.zeros_like(w_hh), np.zeros_like(h_0)
+    ...     for t in reversed(range(len(x))):
+    ...         dz = (dh[t] + carried) * (1 - h[t] ** 2)
+    ...         dx[t] = dz @ w_ih
+    ...         dw_ih += dz.T @ x[t]
+    ...         dw_hh += dz.T @ h[t]  # the bug
+    ...         carried = dz @ w_hh
+    ...     return dx, carried, dw_ih, dw_hh
+    >>> shapes = {"x": (6, 4, 3), "h_0": (4, 5), "w_ih": (5, 3), "w_hh": (5, 5)}
+    >>> inputs = {name: rng.normal(size=shape) / 2 for name, shape in shapes.items()}
+    >>> print("\\n".join(check_backward(rnn, rnn_backward, inputs).diagnosis.lines()))
+    likely bug: h-for-h-before: dW_hh pairs the delta of step t with the state after it, not with the state
+                before: one time step off (w_hh)
 
     A forward that returns a cache besides is wrapped, so that the arrays alone come back:
 
@@ -159,7 +193,7 @@ def check_backward(
     for any forward, away from kinks). A difference within the rounding of the numerical derivative counts as none.
     ``step`` and ``tolerance`` (of each gradient's scale) have defaults that fit the method.
 
-    Returns a ``Report`` with one row an input.
+    Returns a ``Report`` with one row an input and, where some differ, the ``diagnosis``: see ``numpy_rnn.diagnosis``.
 
     Raises ``TypeError`` for inputs that are not real floats, a forward that returns something else than arrays, or,
     with the complex step, one that is not analytic (its derivative along one random direction is compared with a
@@ -215,7 +249,35 @@ def check_backward(
         raise ValueError("backward must return at least one gradient, got only None")
     if method == "complex":
         _check_analytic(loss, arrays, derivatives, rng)
-    return Report(tuple(rows), TOLERANCES[method] if tolerance is None else tolerance, ("backward", "numerical"))
+    report = Report(tuple(rows), TOLERANCES[method] if tolerance is None else tolerance, ("backward", "numerical"))
+    if report.ok:
+        return report
+    wrong = {row.name for row in rows if row.relative > report.tolerance}
+    theirs = {name: np.asarray(g) for name, g in zip(arrays, gradients, strict=True) if g is not None}
+    return replace(
+        report, diagnosis=_diagnosis(arrays, outputs, upstream, theirs, derivatives, wrong, report.tolerance)
+    )
+
+
+def _diagnosis(
+    arrays: Mapping[str, Array],
+    outputs: Sequence[Array],
+    upstream: Sequence[Array],
+    theirs: Mapping[str, Array],
+    derivatives: Mapping[str, Array],
+    wrong: Collection[str],
+    tolerance: float,
+) -> Diagnosis:
+    """Look for the bug. What is right is taken from theirs, which have no error of a numerical derivative."""
+    ours = {name: derivatives[name] if name in wrong else theirs[name] for name in derivatives}
+    cell = recognise(arrays, outputs, upstream)
+    if cell is None:
+        return diagnose(theirs, ours, tolerance=tolerance)
+    # The outputs are right, whatever the backward does: a bug of the forward is none here.
+    right = {name: result for name, result in cell.results().items() if name.startswith("output ")}
+    texts = possible(cell.case, bugs_of(cell.case), outputs_right=True)
+    known = texts, {bug: partial(cell.results, bug) for bug in texts}
+    return diagnose({**theirs, **right}, {**ours, **right}, tolerance=tolerance, known=known)
 
 
 def _step(array: Array, method: str) -> float:

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from torch_rnn.family import table
+from torch_rnn.vectors.cases import all_specs
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -18,6 +19,21 @@ def test_the_example_prints_what_stands_below_it() -> None:
     with contextlib.redirect_stdout(printed):
         exec(compile(found[1], "README.md", "exec"), {})
     assert printed.getvalue() == found[2]
+
+
+def test_the_report_of_the_port_ends_as_it_stands_there() -> None:
+    blocks = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    names: dict = {}
+    with contextlib.redirect_stdout(io.StringIO()):
+        for block in blocks:
+            exec(compile(block, "README.md", "exec"), names)
+    found = re.search(r"ends in\n\n```text\n(.*?)```", README, re.DOTALL)
+    assert found is not None
+    assert str(names["report"]).splitlines()[-2:] == found[1].splitlines()
+
+
+def test_the_number_of_golden_cases() -> None:
+    assert f"writes {len(all_specs())} small and awkward cases" in README
 
 
 def test_the_table_of_the_family_is_what_there_is() -> None:

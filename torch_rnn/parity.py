@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -12,6 +13,7 @@ from numpy.typing import ArrayLike
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 import numpy_rnn
+from numpy_rnn.diagnosis import Case, Diagnosis, diagnose
 from numpy_rnn.gradcheck import Report, compare
 from numpy_rnn.tape import enable_grad
 from numpy_rnn.typing import Array, MaybeArray
@@ -20,16 +22,20 @@ from torch_rnn.tolerances import PARITY
 from torch_rnn.twins import SequenceModel, to_array, to_numpy, twin
 
 State = ArrayLike | numpy_rnn.Tensor | Sequence[ArrayLike | numpy_rnn.Tensor] | None
+Port: TypeAlias = Callable[[Mapping[str, Array]], Mapping[str, ArrayLike]]
 OUTPUTS = ("output", "h_n", "c_n")
 STATES = ("h_0", "c_0")
 
 
 class ParityReport(Report):
-    """What ``check_parity`` found: ``.ok``, ``.worst``, ``.table()``, and ``.rows`` with one Comparison a tensor."""
+    """What ``check_parity`` found: ``.ok``, ``.worst``, ``.table()``, and ``.rows`` with one Comparison a tensor.
+
+    ``.diagnosis`` is None where all agrees, else the bugs that it looks like: see ``numpy_rnn.diagnosis``.
+    """
 
 
 def check_parity(
-    module: numpy_rnn.Module | torch.nn.Module,
+    module: numpy_rnn.Module | torch.nn.Module | Port,
     x: ArrayLike | numpy_rnn.Tensor | torch.Tensor,
     state: State = None,
     *,
@@ -40,7 +46,8 @@ def check_parity(
     """Run forward and backward in both libraries, from random upstream gradients, and compare everything.
 
     >>> rnn = numpy_rnn.RNN(3, 5, dtype="float64", rng=0)
-    >>> report = check_parity(rnn, np.ones((7, 4, 3)), np.ones((1, 4, 5)))
+    >>> x, state = np.random.default_rng(0).normal(size=(7, 4, 3)), np.ones((1, 4, 5))
+    >>> report = check_parity(rnn, x, state)
     >>> report.ok, [row.name for row in report.rows][:4]
     (True, ['output', 'h_n', 'dx', 'dh_0'])
 
@@ -53,7 +60,30 @@ def check_parity(
 
     Returns a ``ParityReport``: a row for the output, each final state, and the gradients of the input, of each state
     and of each parameter. A gradient that one side has and the other lacks differs infinitely. The gradients that the
-    modules hold already are left as they were. A frozen parameter has no row.
+    modules hold already are left as they were. A frozen parameter has no row. Where something differs, the report names
+    the bug that it looks like; for a recurrent layer every known bug is recomputed.
+
+    A port of your own needs no base class: ``module`` may be any function of a dict of arrays, with ``torch_module``
+    beside it. It is given, read-only, ``x``, the initial states ``h_0`` (and ``c_0``; zeros where ``state`` is None),
+    the parameters and the upstream gradients ``doutput``, ``dh_n`` (and ``dc_n``), and returns what it computes, in a
+    dict: ``output``, ``h_n``, ``c_n``, ``dx``, ``dh_0``, ``dc_0``, ``d`` before the name of a parameter, or some of
+    these. (So does a port that ``rnn-parity vectors check`` judges.) Here W_hh stands where its transpose belongs:
+
+    >>> def port(given):
+    ...     h, w_hh, dh = [*given["h_0"]], given["weight_hh_l0"], given["dh_n"][0]
+    ...     for x_t in given["x"]:
+    ...         z = x_t @ given["weight_ih_l0"].T + h[-1] @ w_hh.T
+    ...         h.append(np.tanh(z + given["bias_ih_l0"] + given["bias_hh_l0"]))
+    ...     dw_hh = np.zeros_like(w_hh)
+    ...     for t in reversed(range(len(given["x"]))):
+    ...         dz = (dh + given["doutput"][t]) * (1 - h[t + 1] ** 2)
+    ...         dw_hh += dz.T @ h[t]
+    ...         dh = dz @ w_hh.T  # the bug
+    ...     return {"output": np.array(h[1:]), "dweight_hh_l0": dw_hh}
+    >>> report = check_parity(port, x, state, torch_module=twin(rnn))
+    >>> print("\\n".join(report.diagnosis.lines()))
+    likely bug: w-hh-transposed-in-backward: the backward multiplies by W_hh's transpose where the forward asks
+                for W_hh (dweight_hh_l0)
 
     Raises ``ValueError`` if the two modules have not the same parameters, ``TypeError`` for a module that has no twin
     and came without one, and whatever the module raises for its input.
@@ -62,12 +92,14 @@ def check_parity(
         if torch_module is not None:
             raise TypeError("module must be a numpy_rnn module where torch_module is given, got two torch modules")
         ours, theirs = to_numpy(module), module
-    else:
+    elif isinstance(module, numpy_rnn.Module):
         ours, theirs = module, twin(module) if torch_module is None else torch_module
+    else:
+        return _check_port(module, _arrays(x, state), lengths, torch_module, seed)
     _check_same_parameters(ours, theirs)
 
-    states = () if state is None else tuple(state) if isinstance(state, tuple | list) else (state,)
-    arrays = [to_array(value) if isinstance(value, torch.Tensor) else np.array(value) for value in (x, *states)]
+    arrays = _arrays(x, state)
+    states = arrays[1:]
     with _borrowed(ours), _borrowed(theirs), enable_grad(), torch.enable_grad():
         leaves = [numpy_rnn.Tensor(array.copy(), requires_grad=array.dtype.kind == "f") for array in arrays]
         options: dict[str, Any] = {} if lengths is None else {"lengths": lengths}
@@ -80,8 +112,7 @@ def check_parity(
         upstream = [rng.normal(size=output.shape).astype(output.dtype) for output in outputs]
         numpy_rnn.backward(outputs, upstream)
 
-        torch_leaves = [torch.from_numpy(array).clone().requires_grad_(array.dtype.kind == "f") for array in arrays]
-        torch_outputs = _flatten(call(theirs, _arguments(torch_leaves), lengths))
+        torch_leaves, torch_outputs = _torch_forward(theirs, arrays, lengths)
         if len(outputs) != len(torch_outputs):
             raise ValueError(
                 f"torch_module must return {len(outputs)} tensors as module does, got {len(torch_outputs)}"
@@ -99,7 +130,96 @@ def check_parity(
             *path, last = name.split(".")
             pairs.append((".".join([*path, f"d{last}"]), _gradient(parameter), _gradient(torch_parameters[name])))
     rows = tuple(compare(name, *_both(a, b)) for name, a, b in pairs if a is not None or b is not None)
-    return ParityReport(rows, PARITY[upstream[0].dtype], ("numpy", "torch"))
+    report = ParityReport(rows, PARITY[upstream[0].dtype], ("numpy", "torch"))
+    if report.ok:
+        return report
+    numbers = {name: (a, b) for name, a, b in pairs if a is not None and b is not None}
+    return replace(report, diagnosis=_diagnosis(theirs, arrays, upstream, lengths, numbers, report.tolerance))
+
+
+def _check_port(
+    port: Port, arrays: list[Array], lengths: ArrayLike | None, module: torch.nn.Module | None, seed: int
+) -> ParityReport:
+    """``check_parity`` of a function of arrays."""
+    if not callable(port):
+        raise TypeError(f"module must be a module or a function of arrays, got {type(port).__name__}")
+    if module is None:
+        raise TypeError("torch_module must be given where module is a function of arrays")
+    if isinstance(module, torch.nn.RNNBase) and len(arrays) == 1:
+        arrays = [*arrays, *_zero_states(module, arrays[0])]
+    with _borrowed(module), torch.enable_grad():
+        leaves, outputs = _torch_forward(module, arrays, lengths)
+        rng = np.random.default_rng(seed)
+        upstream = [rng.normal(size=tuple(y.shape)).astype(to_array(y).dtype) for y in outputs]
+        torch.autograd.backward(outputs, [torch.from_numpy(d) for d in upstream])
+        expected: dict[str, Any] = dict(zip(OUTPUTS, map(to_array, outputs), strict=False))
+        expected |= {f"d{name}": _gradient(leaf) for name, leaf in zip(("x", *STATES), leaves, strict=False)}
+        expected |= {f"d{name}": _gradient(parameter) for name, parameter in module.named_parameters()}
+    given = dict(zip(("x", *STATES), arrays, strict=False)) | dict(
+        zip((f"d{n}" for n in OUTPUTS), upstream, strict=False)
+    )
+    given |= {name: to_array(parameter) for name, parameter in module.named_parameters()}
+    for array in given.values():
+        array.flags.writeable = False
+    results = {name: np.asarray(result) for name, result in port(given).items()}
+    if not results or not set(results) <= {name for name, array in expected.items() if array is not None}:
+        raise ValueError(f"module must return some of {', '.join(expected)}, got {', '.join(results) or 'none'}")
+    numbers = {name: (result, expected[name]) for name, result in results.items()}
+    rows = tuple(compare(name, a, b) for name, (a, b) in numbers.items())
+    report = ParityReport(rows, PARITY[upstream[0].dtype], ("port", "torch"))
+    if report.ok:
+        return report
+    return replace(report, diagnosis=_diagnosis(module, arrays, upstream, lengths, numbers, report.tolerance))
+
+
+def _arrays(x: Any, state: State) -> list[Array]:
+    """Copies of the input and of the initial states that are given."""
+    states = () if state is None else tuple(state) if isinstance(state, tuple | list) else (state,)
+    return [to_array(value) if isinstance(value, torch.Tensor) else np.array(value) for value in (x, *states)]
+
+
+def _torch_forward(module: torch.nn.Module, arrays: list[Array], lengths: ArrayLike | None) -> tuple[Any, list[Any]]:
+    """Return the leaves made from the arrays, and the outputs."""
+    leaves = [torch.from_numpy(array).clone().requires_grad_(array.dtype.kind == "f") for array in arrays]
+    return leaves, _flatten(call(module, _arguments(leaves), lengths))
+
+
+def _zero_states(module: torch.nn.RNNBase, x: Array) -> list[Array]:
+    """The initial states that PyTorch takes where none are given."""
+    parts = module.num_layers * (1 + module.bidirectional)
+    batch = x.shape[:-1][0 if module.batch_first else 1 :][:1] if x.ndim == 3 else ()
+    sizes = [module.proj_size or module.hidden_size, module.hidden_size][: 2 if module.mode == "LSTM" else 1]
+    return [np.zeros((parts, *batch, size), x.dtype) for size in sizes]
+
+
+def _diagnosis(
+    module: torch.nn.Module,
+    arrays: Sequence[Array],
+    upstream: Sequence[Array],
+    lengths: ArrayLike | None,
+    numbers: Mapping[str, tuple[Array, Any]],
+    tolerance: float,
+) -> Diagnosis:
+    """Look for the bug; those of a recurrent layer without dropout, on a batch, are recomputed."""
+    got, expected = {name: a for name, (a, _) in numbers.items()}, {name: b for name, (_, b) in numbers.items()}
+    if not isinstance(module, torch.nn.RNNBase) or arrays[0].ndim != 3 or (module.training and module.dropout):
+        return diagnose(got, expected, tolerance=tolerance)
+    case_arrays = {name: to_array(parameter) for name, parameter in module.named_parameters()}
+    case_arrays |= dict(zip(STATES, _zero_states(module, arrays[0]), strict=False))
+    case_arrays |= dict(zip(("x", *STATES), arrays, strict=False))
+    case_arrays |= {f"d{name}": d for name, d in zip(OUTPUTS, upstream, strict=False)}
+    if module.batch_first:
+        for results in (case_arrays, got, expected):
+            results |= {
+                name: results[name].swapaxes(0, 1) for name in ("x", "dx", "output", "doutput") if name in results
+            }
+    case = Case(
+        module.mode.lower().partition("_")[0],
+        {name: array.astype(np.float64) for name, array in case_arrays.items()},
+        getattr(module, "nonlinearity", "tanh"),
+        None if lengths is None else np.asarray(lengths).tolist(),
+    )
+    return diagnose(got, expected, case, tolerance=tolerance)
 
 
 def call(module: torch.nn.Module, arguments: Sequence[Any], lengths: ArrayLike | None) -> Any:
