@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from numpy_rnn.cells.steps import Steps, steps_of
+from numpy_rnn.cells.steps import Steps, steps_of, sum_of
 from numpy_rnn.typing import Array, MaybeArray
 
 H_0_FOR_DW_HH_ALONE = True
@@ -132,6 +132,6 @@ def backward(
     dx = (dz @ w_ih).reshape(*saved.h.shape[:-1], w_ih.shape[1]) if "dx" in wanted else None  # (N, I) (2.23)
     dw_ih = dz.T @ x.reshape(N, x.shape[-1]) if "dw_ih" in wanted else None  # (H, I) (2.24)
     dw_hh = dz.T @ steps.previous(h_0, h) if "dw_hh" in wanted else None  # (H, H) (2.25)
-    db_ih = dz.sum(axis=0) if "db_ih" in wanted else None  # (H,) (2.26)
-    db_hh = dz.sum(axis=0) if "db_hh" in wanted else None  # (H,) (2.26)
+    db_ih = sum_of(dz) if "db_ih" in wanted else None  # (H,) (2.26)
+    db_hh = sum_of(dz) if "db_hh" in wanted else None  # (H,) (2.26)
     return Gradients(dx, dh_0, dw_ih, dw_hh, db_ih, db_hh)
