@@ -9,11 +9,11 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from torch_rnn.cli import bench, curves, gradients, inplace
+from torch_rnn.cli import accuracy, bench, curves, gradients, inplace
 from torch_rnn.cli.options import BadInput
 from torch_rnn.version import project_version
 
-COMMANDS = {"curves": curves, "gradients": gradients, "inplace": inplace, "bench": bench}
+COMMANDS = {"curves": curves, "gradients": gradients, "inplace": inplace, "bench": bench, "accuracy": accuracy}
 BAD_INPUT, INTERRUPTED, NOBODY_LISTENS = 2, 130, 141  # as a shell reports signals: 128 + SIGINT, 128 + SIGPIPE
 
 DESCRIPTION = """\
@@ -31,7 +31,8 @@ examples:
   rnn-parity curves                 learn the sunspots, compare the loss curves
   rnn-parity gradients --layers 2   compare every gradient of one window
   rnn-parity inplace                why an RNN loop says "modified by an inplace operation"
-  rnn-parity bench --quick          how fast each side is"""
+  rnn-parity bench --quick          how fast each side is
+  rnn-parity accuracy --quick       how many digits each side keeps"""
 
 
 class Parser(argparse.ArgumentParser):
