@@ -29,3 +29,9 @@ CURVES = {
 # ONNX Runtime's float32 forward of one layer against torch.nn's, largest error over largest entry. It has its own exp
 # and tanh, and adds in another order. 1800 layers: median 2.6e-7, largest 6.5e-6; a wrong gate shows as 1e-2.
 ONNX_RUNTIME = 1e-5
+
+# A cell's gradient against the complex step of its own forward, largest error over largest entry.
+COMPLEX_STEP = 1e-14
+
+# A cell's gradient against HIPS autograd's of the same equations.
+AUTOGRAD = 1e-12

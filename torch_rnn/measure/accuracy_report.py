@@ -10,7 +10,7 @@ import numpy as np
 
 from torch_rnn.measure.accuracy import NOWHERE, ratio
 from torch_rnn.measure.bench import Record
-from torch_rnn.measure.report import WIDTH, pairs, short, verdict
+from torch_rnn.measure.report import WIDTH, pairs, verdict
 
 LETTERS = """\
 Each error is the largest of a tensor, in units of the last place of the tensor's largest entry; N is NumPy's, P
@@ -23,7 +23,7 @@ be more accurate than its tanh where that is saturated, nor than its sigmoid whe
 NOT_MEASURED = """\
 {dtype} is not measured: longdouble is float64 on this machine, and mpmath is not installed."""
 BY_MPMATH = "{dtype} is measured by mpmath, on the smallest shapes only: longdouble is float64 on this machine."
-PARTS = {"output": ("output",), "states": ("h_n", "c_n")}
+OUTPUTS = ("output", "h_n", "c_n")
 
 
 def text(record: Record) -> str:
@@ -72,19 +72,18 @@ def _both(tensors: Sequence[Record], figure: str) -> str:
 
 
 def _cases(title: str, rows: list[Record]) -> str:
-    head = "".join(f"{name:>14}" for name in ("output N, P", "states N, P", "grads N, P", "worst N, P"))
+    head = "".join(f"{name:>14}" for name in ("outputs N, P", "grads N, P", "worst N, P"))
     lines = [f"{title:<26}{head}{'N/P':>6}{'most':>6}  of      <= {NOWHERE:g}"]
     for row in rows:
         tensors = row["tensors"]
-        gradients = [tensor for name, tensor in tensors.items() if name.startswith("d")]
-        groups = [[tensors[name] for name in names if name in tensors] for names in PARTS.values()]
-        figures = "".join(_both(group, "median") for group in (*groups, gradients))
+        parts = [[t for name, t in tensors.items() if (name not in OUTPUTS) == grads] for grads in (False, True)]
+        figures = "".join(_both(part, "median") for part in parts)
         most = max(tensors, key=lambda name: float(tensors[name]["ratio"]))
         ratios = [tensor["ratio"] for tensor in tensors.values()]
         met = "met" if tensors[most]["ratio"] <= NOWHERE else "MISSED"
         lines.append(
             f"{row['label']:<26}{figures}{_both(list(tensors.values()), 'worst')}"
-            f"{short(float(np.median(ratios))):>6}{short(max(ratios)):>6}  {most:<8}{met}"
+            f"{units(float(np.median(ratios))):>6}{units(max(ratios)):>6}  {most:<8}{met}"
         )
     return "\n".join(lines)
 
@@ -101,8 +100,8 @@ def _tensors(title: str, rows: list[Record]) -> str:
         }
         most = max(rows, key=lambda row: float(row["tensors"][name]["ratio"]))
         lines.append(
-            f"{name:<26}{_both([middle], 'median')}{_both(of_cases, 'worst')}{short(ratio(middle)):>6}"
-            f"{short(most['tensors'][name]['ratio']):>6}  {most['label']}"
+            f"{name:<26}{_both([middle], 'median')}{_both(of_cases, 'worst')}{units(ratio(middle)):>6}"
+            f"{units(most['tensors'][name]['ratio']):>6}  {most['label']}"
         )
     return "\n".join(lines)
 
@@ -131,7 +130,7 @@ def _goal(goal: dict[str, Any]) -> str:
         where = f"  {goal['where'][1]} of {goal['where'][0]}"
     if "worst" in goal:
         where = f"  {units(goal['worst']['numpy'])} over {units(goal['worst']['torch'])}"
-    return f"{short(goal['value']):>7}  {verdict([goal])}{where}"
+    return f"{units(goal['value']):>7}  {verdict([goal])}{where}"
 
 
 def _fill(paragraph: str) -> str:

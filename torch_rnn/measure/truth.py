@@ -48,7 +48,8 @@ def passes(cell: str, arrays: Mapping[str, Array], upstream: Mapping[str, Array]
     function: Any = {"lstm": lstm, "gru": gru}.get(cell, rnn)
     kind = {"nonlinearity": "relu" if cell == "rnn-relu" else "tanh"} if function is rnn else {}
     *outputs, saved = function.forward(**arrays, **kind)
-    gradients = function.backward(**upstream, saved=saved, w_ih=arrays["w_ih"], w_hh=arrays["w_hh"], **kind)
+    weights = {name: arrays[name] for name in ("w_ih", "w_hh", "w_hr") if name in arrays}
+    gradients = function.backward(**upstream, saved=saved, **weights, **kind)
     found = {name: gradient for name, gradient in gradients._asdict().items() if gradient is not None}
     return {**dict(zip(("output", "h_n", "c_n"), outputs, strict=False)), **found}
 
