@@ -75,7 +75,8 @@ def draw(case: Case, seed: int) -> tuple[Arrays, Arrays]:
 
     Weights are uniform within 1/sqrt(H), PyTorch's law, the rest is normal. "gates shut": ``SHUT`` enters all logistic
     gates. "saturated": so much enters a tanh that half the digits of its slope are lost, and an LSTM's cell state is as
-    large. "memory": what a state holds stays for the whole window, T of 1000 not excepted.
+    large. "memory": what a state holds stays for the whole window, T of 1000 not excepted. A relu is drawn again
+    where it is asked for a number within rounding of 0, for which one library may be open and the other closed.
     """
     rng = np.random.default_rng([seed, case.T, case.B, case.I, case.H])
     if case.cell != "rnn-relu":
@@ -125,6 +126,9 @@ def _memory(case: Case, arrays: Arrays, rng: np.random.Generator) -> None:
     arrays["w_hh"][:] = np.eye(case.H)
     for name in ("w_ih", "b_ih", "b_hh"):
         arrays[name] /= case.T
+    if case.cell == "rnn-relu":  # every step adds: a unit that has closed is asked for ever smaller numbers otherwise
+        for name in ("x", "w_ih", "b_ih", "b_hh"):
+            arrays[name] = np.abs(arrays[name])
 
 
 _TURNED = {"plain": _plain, "gates shut": _gates_shut, "saturated": _saturated, "memory": _memory}
