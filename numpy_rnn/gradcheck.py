@@ -214,7 +214,7 @@ def check_backward(
     result = _guarded("forward", forward, arrays)
     outputs = _outputs(result)
     rng = np.random.default_rng(seed)
-    upstream = [rng.normal(size=output.shape) for output in outputs]
+    upstream = [rng.normal(size=y.shape).astype(np.result_type(y, np.float64)) for y in outputs]
     given = tuple(_unwritable({str(i): d for i, d in enumerate(upstream)}))
     returned = _guarded("backward", backward, arrays, given if isinstance(result, tuple | list) else given[0])
     gradients = [returned] if len(arrays) == 1 and isinstance(returned, np.ndarray) else returned

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import TYPE_CHECKING
 
-from torch_rnn.cli.options import DTYPES, BadInput, whole
+from torch_rnn.cli.options import DTYPES, BadInput, all_of, check_file, whole
 
 if TYPE_CHECKING:  # torch, matplotlib, rich and threadpoolctl are loaded when the command runs
     from torch_rnn.measure.bench import Record, Settings
@@ -46,9 +45,9 @@ examples:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     what = parser.add_argument_group("what is measured")
-    what.add_argument("--cells", nargs="+", choices=CELLS, default=CELLS, metavar="CELL", help=_all(CELLS))
+    what.add_argument("--cells", nargs="+", choices=CELLS, default=CELLS, metavar="CELL", help=all_of(CELLS))
     what.add_argument(
-        "--dtypes", nargs="+", choices=DTYPES, default=DTYPES[::-1], metavar="DTYPE", help=_all(DTYPES[::-1])
+        "--dtypes", nargs="+", choices=DTYPES, default=DTYPES[::-1], metavar="DTYPE", help=all_of(DTYPES[::-1])
     )
     what.add_argument(
         "--threads", type=whole(1), metavar="N", help="for NumPy and for PyTorch (default: the number of cores)"
@@ -73,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     old = _old_record(args.compare)
     for option, path in (("--json", args.json), ("--chart", args.chart)):
         if path is not None:
-            _check_file(option, path)
+            check_file(option, path)
     if args.json is not None and args.chart is not None and args.json.resolve() == args.chart.resolve():
         raise BadInput(f"argument --chart: expected another file than that of --json, got {args.chart}")
     threads = cores() if args.threads is None else args.threads
@@ -100,10 +99,6 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _all(names: tuple[str, ...]) -> str:
-    return f"some of {', '.join(names)} (default: all)"
-
-
 def _old_record(path: Path | None) -> Record | None:
     """Return the record of a former run, read before the time is spent on the new one."""
     if path is None:
@@ -118,37 +113,13 @@ def _old_record(path: Path | None) -> Record | None:
         raise BadInput(f"argument --compare: {path} is {error}") from error
 
 
-def _check_file(option: str, path: Path) -> None:
-    """Raise unless ``path`` can be written."""
-    if path.is_dir() or not path.parent.is_dir() or not path.name:
-        raise BadInput(f"argument {option}: expected a file in a directory that exists, got {path}")
-    try:
-        with TemporaryFile(dir=path.parent):
-            pass
-    except OSError as error:
-        raise BadInput(f"argument {option}: cannot write into {path.parent}: {error.strerror or error}") from error
-
-
 def _measure(settings: Settings) -> Record:
     """Measure with the same threads for both; a terminal is shown how far it is."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
+    from torch_rnn.cli.progress import shown
     from torch_rnn.measure import bench, threads
 
-    console = Console(stderr=True)
-    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
-    # Drawn only between two measurements: a thread that redraws would take time from what is measured.
-    with Progress(
-        *columns, console=console, transient=True, auto_refresh=False, disable=not console.is_terminal
-    ) as progress:
-        bar = progress.add_task("", total=len(bench.tasks(settings)), completed=-1)
-
-        def before_each(task: bench.Task) -> None:
-            progress.update(bar, advance=1, description=task.label, refresh=True)
-
-        with threads.limited(settings.threads):
-            return bench.measure(settings, before_each)
+    with shown(len(bench.tasks(settings))) as advance, threads.limited(settings.threads):
+        return bench.measure(settings, lambda task: advance(task.label))
 
 
 def _draw(path: Path, record: Record) -> None:

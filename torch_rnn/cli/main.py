@@ -9,11 +9,18 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from torch_rnn.cli import bench, curves, gradients, inplace, vectors
+from torch_rnn.cli import accuracy, bench, curves, gradients, inplace, vectors
 from torch_rnn.cli.options import BadInput
 from torch_rnn.version import project_version
 
-COMMANDS = {"curves": curves, "gradients": gradients, "inplace": inplace, "bench": bench, "vectors": vectors}
+COMMANDS = {
+    "curves": curves,
+    "gradients": gradients,
+    "inplace": inplace,
+    "bench": bench,
+    "accuracy": accuracy,
+    "vectors": vectors,
+}
 BAD_INPUT, INTERRUPTED, NOBODY_LISTENS = 2, 130, 141  # as a shell reports signals: 128 + SIGINT, 128 + SIGPIPE
 
 DESCRIPTION = """\
@@ -32,6 +39,7 @@ examples:
   rnn-parity gradients --layers 2   compare every gradient of one window
   rnn-parity inplace                why an RNN loop says "modified by an inplace operation"
   rnn-parity bench --quick          how fast each side is
+  rnn-parity accuracy --quick       how many digits each side keeps
   rnn-parity vectors export --out golden                  numbers for a port
   rnn-parity vectors check golden --theirs results.npz    and its likely bug"""
 

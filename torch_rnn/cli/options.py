@@ -6,7 +6,9 @@ import argparse
 import math
 import shlex
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 from numpy_rnn.modules.sequence_model import CELLS
@@ -103,6 +105,22 @@ def positive_or_off(text: str) -> float | None:
         return positive(text)
     except argparse.ArgumentTypeError:
         raise argparse.ArgumentTypeError(f"expected a finite number above 0 or off, got {text!r}") from None
+
+
+def all_of(names: Sequence[str]) -> str:
+    """Return the help text of an option that takes some of ``names``."""
+    return f"some of {', '.join(names)} (default: all)"
+
+
+def check_file(option: str, path: Path) -> None:
+    """Raise ``BadInput`` unless ``path`` can be written."""
+    if path.is_dir() or not path.parent.is_dir() or not path.name:
+        raise BadInput(f"argument {option}: expected a file in a directory that exists, got {path}")
+    try:
+        with TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise BadInput(f"argument {option}: cannot write into {path.parent}: {error.strerror or error}") from error
 
 
 def command_line(command: str, settings: Mapping[str, Any]) -> str:
