@@ -59,7 +59,14 @@ class Task:
         return self.targets[: self.train_steps]
 
     def model(
-        self, cell: str, hidden_size: int, num_layers: int = 1, *, dtype: DTypeLike = np.float64, rng: Seed = None
+        self,
+        cell: str,
+        hidden_size: int,
+        num_layers: int = 1,
+        *,
+        dropout: float = 0.0,
+        dtype: DTypeLike = np.float64,
+        rng: Seed = None,
     ) -> Module:
         """Return a new network of this task's sizes: a ``SequenceModel``, without a head the recurrent module alone.
 
@@ -77,7 +84,9 @@ class Task:
                 f"hidden_size must be {output_size} for task {self.name}, "
                 f"whose hidden state is the prediction itself, got {hidden_size}"
             )
-        model = SequenceModel(cell, input_size, hidden_size, output_size, num_layers, dtype=dtype, rng=rng)
+        model = SequenceModel(
+            cell, input_size, hidden_size, output_size, num_layers, dropout=dropout, dtype=dtype, rng=rng
+        )
         return model if self.head else model.rnn
 
     def score(self, predictions: Array) -> tuple[Score, ...]:

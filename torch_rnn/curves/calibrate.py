@@ -1,0 +1,128 @@
+"""The thresholds of the verdict: ``python -m torch_rnn.curves.calibrate`` measures what honest runs give.
+
+    python -m torch_rnn.curves.calibrate                  3,000 honest runs: the largest statistic and stage excess
+    python -m torch_rnn.curves.calibrate --honest         100 honest runs on settings held apart: the verdict of each
+
+A threshold is set above the largest of n = 3,000 independent honest runs. If one run in 1,000 passed it, all 3,000
+would stay below with probability 0.999^3000 = 5 %: so, for runs like these, the error of the first kind is at most
+1e-3, with 95 % confidence, whatever the distribution. Cell, layers, optimizer, carry, clip, dropout, dtypes, window, number of
+steps and seed are drawn at random. The settings held apart share no hidden size and no window with these, and four of
+their tasks were never seen.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+
+from torch_rnn.curves.runs import Run, Settings
+from torch_rnn.curves.stages import replay
+from torch_rnn.curves.statistic import gather
+from torch_rnn.tolerances import CURVES
+
+CELLS = ("rnn", "rnn-relu", "lstm", "gru")
+DTYPES = (("float64", None), ("float32", None), ("float64", None), ("float32", None), ("float32", "float64"))
+OPTIMIZERS = (
+    ("adadelta", 1.0),
+    ("sgd", 0.05),
+    ("sgd", 0.2),
+    ("adagrad", 0.05),
+    ("rmsprop", 0.003),
+    ("adam", 0.01),
+    ("adam", 0.003),
+    ("adamw", 0.01),
+    ("nadam", 0.005),
+    ("radam", 0.01),
+    ("adamax", 0.01),
+    ("asgd", 0.05),
+)
+SERIES = {"sine": 200, "sunspots": 220}  # training steps of each
+REPLAYED = 6  # a stage is looked at in one of the first steps
+
+
+def draw(rng: np.random.Generator, hidden: tuple[int, ...] = (2, 3, 5, 7), windows: tuple[int, ...] = (3, 5, 8, 25)) -> Settings:
+    """Return honest settings: a small network, a dozen to a hundred steps."""
+
+    def pick(options: Any) -> Any:
+        return options[rng.integers(len(options))]
+
+    task, window = pick(list(SERIES)), pick(windows)
+    carry = "full" if rng.random() < 0.06 else pick(("detach", "detach", "reset"))
+    a_epoch = 1 if carry == "full" else -(-SERIES[task] // window)
+    steps = 4 if carry == "full" else int(12 * 8 ** rng.random())  # 12 to 96
+    optimizer, lr = pick(OPTIMIZERS)
+    dtype, torch_dtype = pick(DTYPES)
+    layers = pick((1, 1, 2))
+    return Settings(
+        task=task,
+        cell=pick(CELLS),
+        hidden=pick(hidden),
+        layers=layers,
+        window=window,
+        carry=carry,
+        optimizer=optimizer,
+        lr=lr,
+        clip=pick((None, None, 1.0, 0.1)),
+        epochs=max(1, round(steps / a_epoch)),
+        dtype=dtype,
+        seed=int(rng.integers(10**6)),
+        torch_dtype=torch_dtype,
+        controls=max(CURVES),
+        dropout=pick((0.0, 0.3)) if layers > 1 else 0.0,
+    )
+
+
+def measure(settings: Settings) -> dict[str, Any]:
+    """Return the statistic of an honest run for every number of controls, and the largest excess of two of its stages."""
+    run = Run(settings)
+    steps = len(list(run.train()))
+    ours, theirs = run.losses(0), run.losses(1)
+    statistics = {
+        n: gather(ours[:, : n + 1], theirs[:, : n + 1], settings.coarser).statistic for n in range(1, settings.controls + 1)
+    }
+    first = 1 + settings.seed % min(REPLAYED, steps)
+    worst = max((row for rows in replay(run, first, first) for row in rows), key=lambda row: row.excess)
+    return {"settings": asdict(settings), "steps": steps, "statistics": statistics, "stage": asdict(worst), "excess": worst.excess}
+
+
+def calibrate(runs: int, seed: int, workers: int) -> Iterator[dict[str, Any]]:
+    """Yield what ``measure`` returns for so many settings drawn from the seed; the same whatever the workers."""
+    chosen = [draw(np.random.default_rng([seed, i])) for i in range(runs)]
+    with ProcessPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        yield from pool.map(measure, chosen, chunksize=8)
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m torch_rnn.curves.calibrate", description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=int, default=3000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--lines", help="a file for all figures, one JSON object a run")
+    args = parser.parse_args(argv)
+    results = []
+    with open(args.lines or "/dev/null", "w", encoding="utf-8") as file:
+        for i, result in enumerate(calibrate(args.runs, args.seed, args.workers), 1):
+            results.append(result)
+            file.write(json.dumps(result) + "\n")
+            file.flush()
+            if i % 100 == 0:
+                print(f"{i} of {args.runs}", file=sys.stderr)
+    for n in sorted(CURVES):
+        values = np.array([result["statistics"][n] for result in results])
+        print(f"controls {n}: median {np.median(values):.2f}, 99 % {np.quantile(values, 0.99):.2f}, largest {values.max():.2f}")
+    values = np.array([result["excess"] for result in results])
+    print(f"stages: median {np.median(values):.2f}, 99 % {np.quantile(values, 0.99):.2f}, largest {values.max():.2f}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
