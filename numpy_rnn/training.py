@@ -156,7 +156,9 @@ class Loop:
         lengths = [len(self.targets[i]) for i in windows]
         shares = self.shares(lengths)
         loss = sum(share * loss.item() for share, loss in zip(shares, losses, strict=True))
-        tell("loss", lambda: {**(self._numbered("loss", windows, losses) if windows[1:] else {}), "loss": np.array(loss)})
+        tell(
+            "loss", lambda: {**(self._numbered("loss", windows, losses) if windows[1:] else {}), "loss": np.array(loss)}
+        )
         dtype = self.backend.array(losses[0]).dtype
         self.backend.backward(losses, [self.backend.tensor(np.array(share, dtype)) for share in shares])
         tell("gradients", self._gradients)

@@ -30,8 +30,8 @@ class BadInput(Exception):
     """What the user gave cannot be used; the message names the option."""
 
 
-def add_model_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that decide the task, the network and its input."""
+def add_model_options(parser: argparse.ArgumentParser) -> Any:
+    """Add the options that decide the task, the network and its input; return their group."""
     group = parser.add_argument_group("task and network")
     tasks = "; ".join(f"{name}: {(make.__doc__ or '').splitlines()[0].rstrip('.')}" for name, make in TASKS.items())
     group.add_argument("--task", choices=list(TASKS), default="sunspots", help=f"{tasks} (default: sunspots)")
@@ -41,6 +41,7 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     add(group, "--window", type=whole(1), metavar="T", help="time steps of one forward call; the last may be shorter")
     add(group, "--dtype", choices=DTYPES, help="what both sides compute in")
     add(group, "--seed", type=whole(0), metavar="N", help="of the initial weights")
+    return group
 
 
 def add(group: Any, name: str, *, help: str, **arguments: Any) -> None:
@@ -107,8 +108,15 @@ def positive_or_off(text: str) -> float | None:
 
 def command_line(command: str, settings: Mapping[str, Any]) -> str:
     """Return the command with every setting written out, wrapped for a terminal."""
-    words = [f"--{name} {shlex.quote('off' if value is None else str(value))}" for name, value in settings.items()]
+    words = [f"--{name} {_written(value)}" for name, value in settings.items()]
     bound = "\0"  # keeps an option and its value on one line
     text = " ".join(["rnn-parity" + bound + command, *(word.replace(" ", bound, 1) for word in words)])
     lines = textwrap.wrap(text, 76, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
     return " \\\n".join(lines).replace(bound, " ")
+
+
+def _written(value: Any) -> str:
+    """Return an option's value as a shell takes it."""
+    if isinstance(value, Mapping):
+        return " ".join(shlex.quote(f"{name}={entry}".replace(" ", "")) for name, entry in value.items())
+    return shlex.quote("off" if value is None else str(value))

@@ -82,8 +82,9 @@ class Run:
     >>> len([pair for pair in run.train()]), run.total, len(run.pairs), run.losses(0).shape
     (8, 8, 8, (8, 2))
 
-    A control is the same run from weights that are moved by one unit in the last place, up or down at random. It ends
-    after the last step, or after the first whose loss is not finite on one of the two sides.
+    A control is the same run from weights that are moved by one unit in the last place of the coarser dtype, up or down
+    at random, on both sides alike. A run ends after the last step, or after the first whose loss is not finite on one
+    of the two sides.
 
     Raises ``ValueError`` for settings that the task, the model or the optimizer refuses.
     """
@@ -93,8 +94,9 @@ class Run:
             raise ValueError("dropout must be 0 with one layer, for it acts between layers")
         self.settings, self.sides = settings, sides
         self.task = tasks.load(settings.task)
+        if self.task.length not in (None, settings.window):
+            raise ValueError(f"window must be {self.task.length}, the length of the sequences, got {settings.window}")
         self._masks_from = twin(self._module(settings.dtypes[1]))
-        self.start = self._module(settings.coarser).state_dict()  # so that both sides can hold the same numbers
         self.loops = [[self.loop(side, i) for i in range(settings.controls + 1)] for side in (0, 1)]
         self.models = tuple(loops[0].model for loops in self.loops)
         self.pairs: list[Pair] = []
@@ -104,15 +106,16 @@ class Run:
     def loop(self, side: int, control: int = 0) -> Loop:
         """Return a new loop at the first step: the run's own for control 0, else that of a control."""
         s, words = self.settings, self.sides[side]
-        module = self._module(s.dtypes[side])
-        module.load_state_dict(self.start)
+        start = self._module(s.coarser)
         if control:
-            nudge(module, [s.seed, side, control])
+            nudge(start, [s.seed, control])
+        module = self._module(s.dtypes[side])
+        module.load_state_dict(start.state_dict())  # so that both sides hold the same numbers
         model = words.model(module)
         backend, dtype = words.backend, s.dtypes[side]
         optimizer = backend.optimizers[s.optimizer](model.parameters(), lr=s.lr, **s.optimizer_settings)
         scheduler = None if s.schedule is None else backend.schedules[s.schedule](optimizer, **s.schedule_settings)
-        x, y = (array if array.dtype.kind == "i" else array.astype(dtype) for array in (self.task.x, self.task.y))
+        x, y = (cast(array, dtype) for array in (self.task.x, self.task.y))
         return words.loop(
             model,
             optimizer,
@@ -123,6 +126,8 @@ class Run:
             carry=s.carry,
             epochs=s.epochs,
             clip=s.clip,
+            loss=self.task.loss,
+            answer=self.task.answer,
             scheduler=scheduler,
             call=self._call(side) if s.dropout else plain_call,
         )
@@ -142,7 +147,9 @@ class Run:
 
     def _module(self, dtype: DTypeLike) -> Module:
         s = self.settings
-        return self.task.model(s.cell, s.hidden, s.layers, dropout=s.dropout, dtype=dtype, rng=s.seed)
+        return self.task.model(
+            s.cell, s.hidden, s.layers, dropout=s.dropout, embedding=s.embedding, dtype=dtype, rng=s.seed
+        )
 
     def train(self) -> Iterator[Pair]:
         """Train everything in lockstep and yield the two records of each step, which are kept in ``pairs`` too."""
@@ -166,9 +173,15 @@ class Run:
         predictions = []
         for model, side, dtype in zip(self.models, self.sides, self.settings.dtypes, strict=True):
             with np.errstate(over="ignore", invalid="ignore"):
-                predictions.append(predict(model, self.task.inputs.astype(dtype), side.backend))
+                inputs = cast(self.task.inputs, dtype)
+                predictions.append(predict(model, inputs, side.backend, self.task.length))
         numpy_scores, torch_scores = map(self.task.score, predictions)
         return list(zip(numpy_scores, torch_scores, strict=True))
+
+
+def cast(array: Array, dtype: DTypeLike) -> Array:
+    """Return numbers in ``dtype``, symbols as they are."""
+    return array if array.dtype.kind == "i" else array.astype(dtype)
 
 
 def nudge(module: Module, seed: int | Sequence[int]) -> None:

@@ -2,8 +2,9 @@
 
 Two curves show *that* something is wrong, and when. Where it is wrong shows when this step and the two before, whose
 updates and carry lead to it, are made again, each from one and the same start on both sides: weights, optimizer state
-and carry are copied from PyTorch's run. The stages are those of ``numpy_rnn.training.STAGES``. Equal weights give an equal loss whatever the optimizer does, so every
-stage is looked at, and the first that differs by more than rounding is the place.
+and carry are copied from PyTorch's run. The stages are those of ``numpy_rnn.training.STAGES``. Equal weights give an
+equal loss whatever the optimizer does, so every stage is looked at, and the first that differs by more than rounding is
+the place.
 """
 
 from __future__ import annotations

@@ -61,7 +61,9 @@ class Verdict:
         text = {ROUNDING: self._rounding, BUG: self._bug, OPEN: self._open}[self.outcome]()
         if self.stopped is not None:
             ours, theirs = self.stopped
-            text += f" The run stopped at step {ours.step}, where NumPy's loss is {ours.loss} and PyTorch's {theirs.loss}."
+            text += (
+                f" The run stopped at step {ours.step}, where NumPy's loss is {ours.loss} and PyTorch's {theirs.loss}."
+            )
             for place in self.not_finite:
                 text += f" Not finite first: {place.sentence()}."
         return text
@@ -72,8 +74,8 @@ class Verdict:
             text = f"Rounding: the curves are equal to the last bit at each of {self.steps} steps."
         else:
             text = (
-                f"Rounding: at each of {self.steps} steps the curves differ by no more than {_times(evidence.statistic)} "
-                f"of what rounding alone does to either ({_times(threshold)} would be a bug)."
+                f"Rounding: at each of {self.steps} steps the curves differ by at most {_times(evidence.statistic)} what "
+                f"rounding alone does to either ({_times(threshold)} would be a bug)."
             )
         if self.separate_at is not None:
             text += f" They separate, by 1 % of the loss, at step {self.separate_at}."
@@ -134,7 +136,9 @@ def judge(run: Run) -> Verdict:
         return Verdict(outcome, len(run.pairs), threshold, evidence, fault, reason, places, stopped)
 
     if controls == 0:
-        return verdict(OPEN, None, reason="without control runs nothing shows what rounding does; --controls 4 makes them")
+        return verdict(
+            OPEN, None, reason="without control runs nothing shows what rounding does; --controls 4 makes them"
+        )
     evidence = gather(run.losses(0), run.losses(1), run.settings.coarser)
     threshold = CURVES[min(controls, max(CURVES))]
     shown = evidence.first_above(threshold)
@@ -157,8 +161,8 @@ def judge(run: Run) -> Verdict:
 
 def _unlocated(run: Run, evidence: Evidence, shown: int) -> str:
     return (
-        f"at step {shown} the curves differ by {10 ** evidence.excess[shown - 1]:.2g} times what rounding does, but no stage "
-        f"of any step up to it differs when made from the same weights; {_sharper(run)}"
+        f"at step {shown} the curves differ by {10 ** evidence.excess[shown - 1]:.2g} times what rounding does, but no "
+        f"stage of any step up to it differs when made from the same weights; {_sharper(run)}"
     )
 
 
@@ -166,7 +170,8 @@ def _sharper(run: Run) -> str:
     """What would decide."""
     if run.settings.coarser == "float32":
         return "--dtype float64 on both sides would show it, where rounding is 5e8 times smaller"
-    return f"--controls {2 * run.settings.controls} would say more sharply what rounding does, other settings amplify it less"
+    more = 2 * run.settings.controls
+    return f"--controls {more} would say more sharply what rounding does, other settings amplify it less"
 
 
 def first_not_finite(run: Run, last: int) -> tuple[NotFinite, ...]:
