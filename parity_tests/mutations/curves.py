@@ -17,8 +17,6 @@ from numpy_rnn.tensor import record
 from numpy_rnn.training import NUMPY, Backend, Loop
 from torch_rnn.curves.runs import NUMPY_SIDE, TORCH_SIDE, Side
 
-CLASSES = dict(vars(numpy_rnn))
-
 
 class AdamEpsInside(numpy_rnn.Adam):
     """eps under the root, where it acts like its own root."""
@@ -79,13 +77,6 @@ class OneBias(Loop):
         super().__init__(model, *args, **options)
 
 
-class Float32Sums(Loop):
-    """The gradients added up in float32."""
-
-    def clip_gradients(self) -> float:
-        raise NotImplementedError
-
-
 def clip_each(parameters: Any, max_norm: float) -> float:
     """Clip every gradient by its own norm."""
     parameters = list(parameters)
@@ -102,12 +93,8 @@ def mean_over_the_batch_alone(output: Any, target: Any) -> Any:
     return record("scaled", [loss.data * factor], [loss], lambda d_output: [d_output * factor])[0]
 
 
-def float32_sums(losses: Any, gradients: Any) -> None:
-    """Back-propagate, and add the gradients up in float32."""
-    numpy_rnn.backward(losses, gradients)
-
-
 def retaining(losses: Any, gradients: Any) -> None:
+    """Keep the graph, without which a second walk through an undetached c would be refused."""
     numpy_rnn.backward(losses, gradients, retain_graph=True)
 
 
@@ -166,7 +153,7 @@ BUGS = [
         **ADAM,
     ),
     bug("state not reset at the epoch", "state in", "h", loop=NeverReset, **ADAM),
-    bug("last short window unweighted", "loss", "loss", loop=Unweighted, carry="full", epochs=8, **ADAM),
+    bug("last short window unweighted", "loss", "loss", loop=Unweighted, carry="full", **ADAM),
     bug(
         "float32 accumulators in a float64 run",
         "update",

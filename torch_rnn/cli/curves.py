@@ -26,18 +26,11 @@ from torch_rnn.cli.options import (
     positive_or_off,
     whole,
 )
+from torch_rnn.curves.defaults import LEARNING_RATES
 
 if TYPE_CHECKING:  # torch, matplotlib and rich are loaded when the command runs
     from torch_rnn.curves.runs import Run, Settings
 
-LEARNING_RATES = {
-    "adadelta": 1.0,
-    "sgd": 0.05,
-    "adagrad": 0.05,
-    "rmsprop": 0.003,
-    "asgd": 0.05,
-    **dict.fromkeys(("adam", "adamw", "nadam", "radam", "adamax"), 0.01),
-}
 ROWS = 8  # of the table of epochs
 STATUS = {"rounding": 0, "not rounding": 1, "cannot tell": 3}
 
@@ -142,8 +135,6 @@ def run(args: argparse.Namespace) -> int:
 
     torch.set_num_threads(1)  # the tensors are tiny; and the order of additions, so every bit, is the same everywhere
     fill_defaults(args, tasks.load(args.task))
-    if args.lr is None:
-        args.lr = LEARNING_RATES[args.optimizer]
     for name in ("optimizer_settings", "schedule_settings"):
         setattr(args, name, dict(getattr(args, name)))
     settings = runs.Settings(**{field.name: getattr(args, field.name) for field in fields(runs.Settings)})

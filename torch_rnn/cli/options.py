@@ -11,18 +11,8 @@ from typing import Any
 
 from numpy_rnn.modules.sequence_model import CELLS
 from numpy_rnn.tasks import TASKS, Task, load
+from torch_rnn.curves.defaults import DEFAULTS, complete
 
-DEFAULTS: dict[str, Any] = {
-    "cell": "rnn",
-    "hidden": 16,
-    "layers": 1,
-    "window": 20,
-    "carry": "detach",
-    "optimizer": "adadelta",
-    "epochs": 30,
-    "dtype": "float64",
-    "seed": 0,
-}
 DTYPES = ("float64", "float32")
 
 
@@ -62,10 +52,8 @@ def own_defaults(*unused: str) -> str:
 
 def fill_defaults(args: argparse.Namespace, task: Task) -> None:
     """Give every option that the user left out the task's own default, else the general one."""
-    own = dict(task.defaults)
-    if getattr(args, "optimizer", None) not in (None, own.get("optimizer")):
-        own.pop("lr", None)  # a learning rate is meant for one optimizer
-    for name, value in {**DEFAULTS, **own}.items():
+    given = {name: value for name, value in vars(args).items() if value is not None}
+    for name, value in complete(given, task).items():
         if getattr(args, name, value) is None:
             setattr(args, name, value)
 

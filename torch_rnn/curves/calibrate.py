@@ -1,13 +1,13 @@
 """The thresholds of the verdict: ``python -m torch_rnn.curves.calibrate`` measures what honest runs give.
 
-    python -m torch_rnn.curves.calibrate                  3,000 honest runs: the largest statistic and stage excess
-    python -m torch_rnn.curves.calibrate --honest         100 honest runs on settings held apart: the verdict of each
+    python -m torch_rnn.curves.calibrate              honest pairs: their largest statistic and stage excess
+    python -m torch_rnn.curves.calibrate --honest     100 honest runs on settings held apart: the verdict of each
 
-A threshold is set above the largest of n = 3,000 independent honest runs. If one run in 1,000 passed it, all 3,000
-would stay below with probability 0.999^3000 = 5 %: so, for runs like these, the error of the first kind is at most
-1e-3, with 95 % confidence, whatever the distribution. Cell, layers, optimizer, carry, clip, dropout, dtypes, window, number of
-steps and seed are drawn at random. The settings held apart share no hidden size and no window with these, and four of
-their tasks were never seen.
+Settings are drawn at random: cell, layers, optimizer, carry, clip, dropout, dtypes, window, steps and seed; each gives
+five honest pairs of runs, the run itself and its four controls. If one pair in 1,000 passed a value, 3,000 independent
+ones would all stay below it with probability 0.999^3000 = 5 %: so a threshold above the largest of them has an error of
+the first kind of at most 1e-3, with 95 % confidence and whatever the distribution, for runs like these. The settings
+held apart share no hidden size and no window with these; four of their tasks are never seen here.
 """
 
 from __future__ import annotations
@@ -18,17 +18,19 @@ import math
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import islice
 from typing import Any
 
 import numpy as np
 import torch
 
+from numpy_rnn.tasks import TASKS, load
 from numpy_rnn.typing import Array
 from torch_rnn.curves.runs import Run, Settings
 from torch_rnn.curves.stages import replay
 from torch_rnn.curves.statistic import gather
+from torch_rnn.curves.verdict import BUG, OPEN, ROUNDING, Verdict, judge
 from torch_rnn.tolerances import CURVES
 
 CELLS = ("rnn", "rnn-relu", "lstm", "gru")
@@ -107,6 +109,41 @@ def measure(settings: Settings, steps: int) -> dict[str, Any]:
     }
 
 
+def held_apart(runs: int = 100) -> list[tuple[Settings, int]]:
+    """Return honest settings and steps over all tasks; hidden sizes and windows are none of the calibration's."""
+    chosen = []
+    for i in range(runs):
+        settings, steps = draw(np.random.default_rng([1, i]), (4, 6, 8, 12), (4, 10, 20, 30))
+        task = load(list(TASKS)[i % len(TASKS)])
+        settings = replace(settings, task=task.name)
+        if not task.head:
+            settings = replace(settings, hidden=1, window=1 + i % 2)
+        if task.length is not None:
+            settings = replace(settings, window=task.length, carry="reset")
+        if task.symbols is not None and i % 2:
+            settings = replace(settings, embedding=4)
+        a_epoch = 1 if settings.carry == "full" else -(-task.train_steps // settings.window)
+        chosen.append((replace(settings, epochs=-(-steps // a_epoch)), steps))
+    return chosen
+
+
+def verdict_of(settings: Settings, steps: int) -> Verdict:
+    """Return the verdict on the first steps of an honest run."""
+    run = Run(settings)
+    for _ in islice(run.train(), steps):
+        pass
+    return judge(run)
+
+
+def describe(settings: Settings) -> str:
+    """Return what tells the settings from others, in one line."""
+    s = settings
+    words = [s.task, s.cell, f"H {s.hidden}", f"L {s.layers}", f"T {s.window}", s.carry, s.optimizer, f"lr {s.lr:g}"]
+    words += [f"clip {s.clip:g}"] if s.clip else []
+    words += [f"dropout {s.dropout:g}"] if s.dropout else []
+    return ", ".join([*words, "/".join(dict.fromkeys(s.dtypes)), f"seed {s.seed}"])
+
+
 def nearer(losses: Array, factor: float) -> Array:
     """Return the losses with the controls drawn towards the run in column 0."""
     return np.asarray(losses[:, :1] + (losses - losses[:, :1]) / factor)
@@ -115,32 +152,56 @@ def nearer(losses: Array, factor: float) -> Array:
 def calibrate(runs: int, seed: int, workers: int) -> Iterator[dict[str, Any]]:
     """Yield what ``measure`` returns for so many settings drawn from the seed; the same whatever the workers."""
     chosen = [draw(np.random.default_rng([seed, i])) for i in range(runs)]
-    with ProcessPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+    with _pool(workers) as pool:
         yield from pool.map(measure, *zip(*chosen, strict=True), chunksize=8)
+
+
+def _pool(workers: int) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,))
+
+
+def _honest(workers: int) -> int:
+    """Print the verdict on every setting held apart; return 0 if all are called rounding."""
+    chosen = held_apart()
+    outcomes = []
+    with _pool(workers) as pool:
+        for (settings, _), verdict in zip(chosen, pool.map(verdict_of, *zip(*chosen, strict=True)), strict=True):
+            outcomes.append(verdict.outcome)
+            excess = -math.inf if verdict.evidence is None else verdict.evidence.statistic
+            print(f"{verdict.outcome:<13}{excess:>6.2f} {verdict.steps:>4} steps: {describe(settings)}", flush=True)
+            if verdict.outcome != ROUNDING:
+                print(f"    {verdict.sentence()}")
+    print(", ".join(f"{outcomes.count(outcome)} {outcome}" for outcome in (ROUNDING, BUG, OPEN)))
+    return 0 if outcomes.count(ROUNDING) == len(outcomes) else 1
+
+
+def _spread(values: Array) -> str:
+    return f"median {np.median(values):.2f}, 99 % {np.quantile(values, 0.99):.2f}, largest {values.max():.2f}"
 
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m torch_rnn.curves.calibrate", description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=3000)
+    parser.add_argument("--settings", type=int, default=700, help="to draw: five pairs each (default: 700)")
+    parser.add_argument("--honest", action="store_true", help="judge the settings held apart")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--lines", help="a file for all figures, one JSON object a run")
     args = parser.parse_args(argv)
+    if args.honest:
+        return _honest(args.workers)
     results = []
     with open(args.lines or "/dev/null", "w", encoding="utf-8") as file:
-        for i, result in enumerate(calibrate(args.runs, args.seed, args.workers), 1):
+        for i, result in enumerate(calibrate(args.settings, args.seed, args.workers), 1):
             results.append(result)
             file.write(json.dumps(result) + "\n")
             file.flush()
             if i % 100 == 0:
-                print(f"{i} of {args.runs}", file=sys.stderr)
+                print(f"{i} of {args.settings}", file=sys.stderr)
     for n in sorted(CURVES):
         values = np.array([value for result in results for value in result["statistics"][n]])
-        print(
-            f"controls {n}: median {np.median(values):.2f}, 99 % {np.quantile(values, 0.99):.2f}, largest {values.max():.2f}"
-        )
+        print(f"controls {n}, {len(values)} pairs: {_spread(values)}")
     values = np.array([result["excess"] for result in results])
-    print(f"stages: median {np.median(values):.2f}, 99 % {np.quantile(values, 0.99):.2f}, largest {values.max():.2f}")
+    print(f"stages, {len(values)} steps: {_spread(values)}")
     return 0
 
 

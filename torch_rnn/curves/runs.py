@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -83,8 +83,9 @@ class Run:
     (8, 8, 8, (8, 2))
 
     A control is the same run from weights that are moved by one unit in the last place of the coarser dtype, up or down
-    at random, on both sides alike. A run ends after the last step, or after the first whose loss is not finite on one
-    of the two sides.
+    at random, on both sides alike; and they are moved again after every step, for rounding acts at every step: with one
+    move at the start alone, long honest runs would drift out of what their controls show. A run ends after the last
+    step, or after the first whose loss is not finite on one of the two sides.
 
     Raises ``ValueError`` for settings that the task, the model or the optimizer refuses.
     """
@@ -97,20 +98,19 @@ class Run:
         if self.task.length not in (None, settings.window):
             raise ValueError(f"window must be {self.task.length}, the length of the sequences, got {settings.window}")
         self._masks_from = twin(self._module(settings.dtypes[1]))
-        self.loops = [[self.loop(side, i) for i in range(settings.controls + 1)] for side in (0, 1)]
+        self.loops = [[self.loop(side) for _ in range(settings.controls + 1)] for side in (0, 1)]
         self.models = tuple(loops[0].model for loops in self.loops)
         self.pairs: list[Pair] = []
         self._losses: tuple[list[list[float]], list[list[float]]] = ([], [])
         self.total = self.loops[0][0].total
+        self._draws = [[np.random.default_rng([settings.seed, i]) for i in range(len(loops))] for loops in self.loops]
+        self._move_controls()
 
-    def loop(self, side: int, control: int = 0) -> Loop:
-        """Return a new loop at the first step: the run's own for control 0, else that of a control."""
+    def loop(self, side: int) -> Loop:
+        """Return a new loop at the first step."""
         s, words = self.settings, self.sides[side]
-        start = self._module(s.coarser)
-        if control:
-            nudge(start, [s.seed, control])
         module = self._module(s.dtypes[side])
-        module.load_state_dict(start.state_dict())  # so that both sides hold the same numbers
+        module.load_state_dict(self._module(s.coarser).state_dict())  # so that both sides hold the same numbers
         model = words.model(module)
         backend, dtype = words.backend, s.dtypes[side]
         optimizer = backend.optimizers[s.optimizer](model.parameters(), lr=s.lr, **s.optimizer_settings)
@@ -156,6 +156,7 @@ class Run:
         for _ in range(self.total):
             with np.errstate(over="ignore", invalid="ignore"):  # losses that are not finite are the verdict's to name
                 records = [[loop.step() for loop in loops] for loops in self.loops]
+                self._move_controls()
             for kept, step in zip(self._losses, records, strict=True):
                 kept.append([record.loss for record in step])
             ours, theirs = records[0][0], records[1][0]
@@ -163,6 +164,11 @@ class Run:
             yield ours, theirs
             if not (math.isfinite(ours.loss) and math.isfinite(theirs.loss)):
                 return
+
+    def _move_controls(self) -> None:
+        for loops, draws in zip(self.loops, self._draws, strict=True):
+            for loop, rng in zip(loops[1:], draws[1:], strict=True):
+                nudge(loop, rng, self.settings.coarser)
 
     def losses(self, side: int) -> Array:
         """Return the losses of one side so far: (steps, 1 + controls), its own run's in column 0."""
@@ -184,21 +190,19 @@ def cast(array: Array, dtype: DTypeLike) -> Array:
     return array if array.dtype.kind == "i" else array.astype(dtype)
 
 
-def nudge(module: Module, seed: int | Sequence[int]) -> None:
-    """Move every weight by one unit in the last place, up or down by the seed.
-
-    >>> from numpy_rnn import Linear
-    >>> layer = Linear(1, 1, dtype="float64", rng=0)
-    >>> before = layer.weight.data.copy()
-    >>> nudge(layer, 0)
-    >>> bool(abs(layer.weight.data - before) == np.spacing(abs(before)))
-    True
-    """
-    rng = np.random.default_rng(seed)
-    for parameter in module.parameters():
-        parameter.data[...] = nudged(parameter.data, rng)
+def nudge(loop: Loop, rng: np.random.Generator, coarser: DTypeLike) -> None:
+    """Move every weight of a loop by one unit in the last place of ``coarser``, up or down at random."""
+    for parameter in loop.model.parameters():
+        w = loop.backend.array(parameter)
+        near = w.astype(coarser)
+        loop.backend.overwrite(parameter, w + (nudged(near, rng) - near))
 
 
 def nudged(w: Array, rng: np.random.Generator) -> Array:
-    """Return a copy with every entry moved by one unit in the last place, up or down."""
+    """Return a copy with every entry moved by one unit in the last place, up or down.
+
+    >>> w = np.array([1.0, -3.0, 0.1])
+    >>> bool((abs(nudged(w, np.random.default_rng(0)) - w) <= np.spacing(abs(w))).all())
+    True
+    """
     return np.nextafter(w, np.where(rng.random(w.shape) < 0.5, -np.inf, np.inf).astype(w.dtype))

@@ -56,7 +56,7 @@ class Row:
 
 
 def _share(share: float) -> str:
-    return f"{share:.2g}" if share < 0.001 else f"{100 * share:.2g} %"
+    return f"{share:.2g}" if share < 0.001 else f"{100 * share:.3g} %"
 
 
 def replay(run: Run, first: int, last: int) -> Iterator[list[Row]]:
@@ -64,7 +64,7 @@ def replay(run: Run, first: int, last: int) -> Iterator[list[Row]]:
 
     The steps before are made again as they were: the same numbers come out.
     """
-    loops = [[run.loop(side, i) for i in range(CONTROLS + 1)] for side in (0, 1)]
+    loops = [[run.loop(side) for _ in range(CONTROLS + 1)] for side in (0, 1)]
     for step in range(1, last + 1):
         if step < first:
             for loop in (*loops[0], *loops[1]):

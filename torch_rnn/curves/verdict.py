@@ -74,8 +74,8 @@ class Verdict:
             text = f"Rounding: the curves are equal to the last bit at each of {self.steps} steps."
         else:
             text = (
-                f"Rounding: at each of {self.steps} steps the curves differ by at most {_times(evidence.statistic)} what "
-                f"rounding alone does to either ({_times(threshold)} would be a bug)."
+                f"Rounding: at each of {self.steps} steps the curves differ by at most {_times(evidence.statistic)} "
+                f"what rounding alone does to either ({_times(threshold)} would be a bug)."
             )
         if self.separate_at is not None:
             text += f" They separate, by 1 % of the loss, at step {self.separate_at}."
