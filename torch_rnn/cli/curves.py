@@ -174,12 +174,18 @@ def _words(settings: Settings) -> dict[str, object]:
 
 def _blamed(message: str, settings: Settings) -> str:
     """Return the option whose value was refused: its library names it first."""
-    named = {"dropout": "--dropout", "embedding": "--embedding", "window": "--window", "hidden_size": "--hidden"}
+    named = {
+        "dropout": "--dropout",
+        "embedding": "--embedding",
+        "window": "--window",
+        "hidden_size": "--hidden",
+        "schedule_settings": "--schedule-settings",
+    }
     for name, option in named.items():
         if message.startswith(name):
             return option
-    schedule = settings.schedule is not None and not any(name in message for name in settings.optimizer_settings)
-    return "--schedule-settings" if schedule else "--optimizer-settings" if settings.optimizer_settings else "--hidden"
+    optimizer = any(name in message for name in settings.optimizer_settings)
+    return "--schedule-settings" if settings.schedule is not None and not optimizer else "--optimizer-settings"
 
 
 def share(text: str) -> float:

@@ -93,6 +93,8 @@ class Run:
     def __init__(self, settings: Settings, sides: tuple[Side, Side] = SIDES) -> None:
         if settings.dropout > 0 and settings.layers == 1:
             raise ValueError("dropout must be 0 with one layer, for it acts between layers")
+        if settings.schedule is None and settings.schedule_settings:
+            raise ValueError("schedule_settings must be empty without a --schedule")
         self.settings, self.sides = settings, sides
         self.task = tasks.load(settings.task)
         if self.task.length not in (None, settings.window):
