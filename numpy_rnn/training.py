@@ -200,6 +200,10 @@ class Loop:
                 self.scheduler.step(*([mean] if type(self.scheduler).__name__ == "ReduceLROnPlateau" else []))
             self.epoch_loss, self.epoch_length = 0.0, 0
 
+    def plain(self, value: Any) -> Array:
+        """Return an entry of an optimizer's state, tensor, array or number, as an array of its own."""
+        return self._array(value) if hasattr(value, "requires_grad") else np.array(value)
+
     def _array(self, tensor: Any) -> Array:
         return np.array(self.backend.array(tensor))
 
@@ -222,7 +226,7 @@ class Loop:
         names = [name for name, _ in self.model.named_parameters()]
         entries = self.optimizer.state_dict()["state"].items()
         return {
-            f"{key} of {names[number]}": np.array(value)
+            f"{key} of {names[number]}": self.plain(value)
             for number, state in entries
             for key, value in state.items()
             if value is not None

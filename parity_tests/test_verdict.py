@@ -96,7 +96,7 @@ def test_float32_against_float64_is_rounding_and_a_bug_between_them_is_seen() ->
     [
         ({"controls": 0}, "without control runs", "--controls 4"),
         ({"carry": "full", "epochs": 1}, "one step shows the first loss alone", "--epochs"),
-        ({"cell": "rnn-relu", "optimizer": "sgd", "lr": 1e200}, "finite for", "--lr"),
+        ({"cell": "rnn-relu", "optimizer": "sgd", "lr": 1e200}, "with finite losses", "--lr"),
     ],
     ids=["no controls", "one step", "not finite"],
 )

@@ -84,8 +84,10 @@ class Run:
 
     A control is the same run from weights that are moved by one unit in the last place of the coarser dtype, up or down
     at random, on both sides alike; and they are moved again after every step, for rounding acts at every step: with one
-    move at the start alone, long honest runs would drift out of what their controls show. A run ends after the last
-    step, or after the first whose loss is not finite on one of the two sides.
+    move at the start alone, long honest runs would drift out of what their controls show. Between two dtypes each
+    weight is moved the same way at every step, for there every rounded constant, such as AdamW's 1 - lr * weight_decay,
+    pulls one way all along. A run ends after the last step, or after the first whose loss is not finite on one of the
+    two sides.
 
     Raises ``ValueError`` for settings that the task, the model or the optimizer refuses.
     """
@@ -105,7 +107,7 @@ class Run:
         self.pairs: list[Pair] = []
         self._losses: tuple[list[list[float]], list[list[float]]] = ([], [])
         self.total = self.loops[0][0].total
-        self._draws = [[np.random.default_rng([settings.seed, i]) for i in range(len(loops))] for loops in self.loops]
+        self._draws = [self._generators(), self._generators()]
         self._move_controls()
 
     def loop(self, side: int) -> Loop:
@@ -167,7 +169,12 @@ class Run:
             if not (math.isfinite(ours.loss) and math.isfinite(theirs.loss)):
                 return
 
+    def _generators(self) -> list[np.random.Generator]:
+        return [np.random.default_rng([self.settings.seed, i]) for i in range(self.settings.controls + 1)]
+
     def _move_controls(self) -> None:
+        if len(set(self.settings.dtypes)) == 2:  # the same signs each time
+            self._draws = [self._generators(), self._generators()]
         for loops, draws in zip(self.loops, self._draws, strict=True):
             for loop, rng in zip(loops[1:], draws[1:], strict=True):
                 nudge(loop, rng, self.settings.coarser)

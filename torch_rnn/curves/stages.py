@@ -105,7 +105,7 @@ def _start(loop: Loop, dtype: str) -> dict[str, Any]:
     """Return weights, optimizer state and carry as they are, rounded to ``dtype``."""
 
     def rounded(value: Any) -> Any:
-        array = np.array(value) if not hasattr(value, "requires_grad") else loop.backend.array(value)
+        array = loop.plain(value)
         return array.astype(dtype) if array.dtype.kind == "f" else array
 
     parameters = list(loop.model.parameters())

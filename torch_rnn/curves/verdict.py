@@ -81,8 +81,10 @@ class Verdict:
             text += f" They separate, by 1 % of the loss, at step {self.separate_at}."
         elif evidence.statistic > -math.inf:
             text += " They do not separate: they stay within 1 % of the loss of each other."
-        if self.growth is not None:
-            text += f" The difference grows by a factor of {self.growth:.3g} a step."
+        if self.growth is not None and self.growth > 1.0005:
+            text += f" The difference grows by a factor of {self.growth:.4g} a step."
+        elif self.growth is not None:
+            text += " The difference does not grow."
         seen = evidence.smallest_seen(threshold)
         if seen is not None:
             text += f" A bug that moves the loss by {seen[1]:.0e} of it at step {seen[0]} would have been seen."
@@ -148,7 +150,9 @@ def judge(run: Run) -> Verdict:
             return verdict(BUG, evidence, fault)
         return verdict(OPEN, evidence, reason=_unlocated(run, evidence, shown))
     if stopped is not None:
-        reason = f"the losses are finite for {finite} steps only, in which rounding explains what they differ by; "
+        reason = (
+            f"rounding explains the differences of the {finite} steps with finite losses, too few to judge the rest; "
+        )
         return verdict(OPEN, evidence, reason=reason + "a smaller --lr or a --clip would let the run go on")
     seen = evidence.smallest_seen(threshold)
     if seen is None:
