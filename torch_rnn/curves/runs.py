@@ -101,7 +101,7 @@ class Run:
         self.task = tasks.load(settings.task)
         if self.task.length not in (None, settings.window):
             raise ValueError(f"window must be {self.task.length}, the length of the sequences, got {settings.window}")
-        self._masks_from = twin(self._module(settings.dtypes[1]))
+        self._masks_from: Any = twin(self._module(settings.dtypes[1]))
         self.loops = [[self.loop(side) for _ in range(settings.controls + 1)] for side in (0, 1)]
         self.models = tuple(loops[0].model for loops in self.loops)
         self.pairs: list[Pair] = []
@@ -214,4 +214,5 @@ def nudged(w: Array, rng: np.random.Generator) -> Array:
     >>> bool((abs(nudged(w, np.random.default_rng(0)) - w) <= np.spacing(abs(w))).all())
     True
     """
-    return np.nextafter(w, np.where(rng.random(w.shape) < 0.5, -np.inf, np.inf).astype(w.dtype))
+    direction = np.where(rng.random(w.shape) < 0.5, -np.inf, np.inf).astype(w.dtype)
+    return np.asarray(np.nextafter(w, direction))
