@@ -299,6 +299,8 @@ def test_dropout_has_the_same_masks_on_both_sides_and_in_every_control() -> None
     list(without.train())
     assert (np.abs(run.losses(0) - without.losses(0)) > 1e-6).all()
     assert_allclose(run.losses(0)[:, 1:], run.losses(0)[:, :1].repeat(2, axis=1), rtol=1e-10)
+    headless = {**SMALL, **changes, "task": "article", "hidden": 1, "window": 1}
+    assert len(list(Run(Settings(**headless)).train())) == 10
     with pytest.raises(ValueError, match="dropout must be 0 with one layer"):
         Run(Settings(**{**SMALL, "dropout": 0.5}))
 

@@ -101,7 +101,8 @@ class Run:
         self.task = tasks.load(settings.task)
         if self.task.length not in (None, settings.window):
             raise ValueError(f"window must be {self.task.length}, the length of the sequences, got {settings.window}")
-        self._masks_from: Any = twin(self._module(settings.dtypes[1]))
+        network: Any = twin(self._module(settings.dtypes[1]))
+        self._masks_from = network.rnn if self.task.head else network
         self.loops = [[self.loop(side) for _ in range(settings.controls + 1)] for side in (0, 1)]
         self.models = tuple(loops[0].model for loops in self.loops)
         self.pairs: list[Pair] = []
@@ -144,7 +145,7 @@ class Run:
             with seeded(s.seed, *place):
                 if self.sides[side].draws:
                     return model(input, state)
-                masks = next_dropout_masks(self._masks_from.rnn, (*input.shape[:2], 1))
+                masks = next_dropout_masks(self._masks_from, (*input.shape[:2], 1))
                 return model(input, state, dropout_masks=[mask.astype(s.dtypes[side]) for mask in masks])
 
         return call
