@@ -95,13 +95,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "the state at a window's end: its value goes on but not the gradient (detach), zeros (reset), or both go on"
     )
     add(group, "--carry", choices=CARRIES, help=f"{carries} and there is one optimizer step an epoch (full)")
-    add(group, "--optimizer", choices=list(NUMPY.optimizers), help="with PyTorch's defaults but for the learning rate")
+    optimizers = f"{', '.join(NUMPY.optimizers)}; with PyTorch's defaults but for the learning rate"
+    add(group, "--optimizer", choices=list(NUMPY.optimizers), metavar="NAME", help=optimizers)
     rates = ", ".join(f"{lr} for {name}" for name, lr in LEARNING_RATES.items())
     group.add_argument("--lr", type=positive, metavar="X", help=f"learning rate (default: {rates})")
     group.add_argument(
         "--optimizer-settings", type=setting, nargs="+", default=[], metavar="NAME=X", help="such as momentum=0.9"
     )
-    group.add_argument("--schedule", choices=list(NUMPY.schedules), help="of the learning rate, a step an epoch")
+    schedules = f"of the learning rate, a step an epoch: {', '.join(NUMPY.schedules)}"
+    group.add_argument("--schedule", choices=list(NUMPY.schedules), metavar="NAME", help=schedules)
     group.add_argument(
         "--schedule-settings", type=setting, nargs="+", default=[], metavar="NAME=X", help="such as gamma=0.9"
     )

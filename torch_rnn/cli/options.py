@@ -45,8 +45,11 @@ def own_defaults(*unused: str) -> str:
     text = ""
     for name in TASKS:
         if own := {option: value for option, value in load(name).defaults.items() if option not in unused}:
-            options = " ".join(f"--{option} {value}" for option, value in own.items())
-            text += f"The task {name} has defaults of its own:\n  {options}.\n"
+            options = " ".join(f"--{option}\0{value}" for option, value in own.items())
+            wrapped = textwrap.fill(
+                options + ".", 76, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False
+            )
+            text += f"The task {name} has defaults of its own:\n{wrapped}\n".replace("\0", " ")
     return text
 
 

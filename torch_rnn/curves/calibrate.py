@@ -192,7 +192,7 @@ def chance_above(values: Array, threshold: float, share: float = 0.05) -> float:
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m torch_rnn.curves.calibrate", description=__doc__.splitlines()[0])
-    parser.add_argument("--settings", type=int, default=600, help="to draw: five pairs each (default: 600)")
+    parser.add_argument("--settings", type=int, default=607, help="to draw: five pairs each (default: 607)")
     parser.add_argument("--honest", action="store_true", help="judge the settings held apart")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=2)
