@@ -283,7 +283,7 @@ def characters(name: str, text: str, streams: int) -> Task:
 
     >>> task = characters("abc", "abcabcabcabcabcabcabc", 2)
     >>> task.inputs.shape, task.alphabet, task.train_steps
-    ((9, 2), 'abc', 8)
+    ((10, 2), 'abc', 9)
 
     Raises ``ValueError`` for a text that leaves a stream fewer than 2 steps, or that has only one character.
     """
