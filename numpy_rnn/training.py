@@ -10,36 +10,66 @@ from typing import Any
 import numpy as np
 
 import numpy_rnn
+from numpy_rnn.tensor import record
 from numpy_rnn.typing import Array
 
 CARRIES = ("detach", "reset", "full")
+STAGES = ("state in", "forward", "loss", "gradients", "clip", "update", "state out")
 
 
 @dataclass(frozen=True)
 class Backend:
-    """The few words in which the two libraries differ; everything else in ``train`` is spoken by both."""
+    """The few words in which the two libraries differ; everything else in ``Loop`` is spoken by both."""
 
     name: str
     tensor: Callable[[Array], Any]
     array: Callable[[Any], Array]
+    overwrite: Callable[[Any, Array], None]  # a tensor's memory, behind the back of its version and graph
     mse_loss: Callable[[Any, Any], Any]
+    cross_entropy: Callable[[Any, Any], Any]  # of logits (T, B, K) and classes (T, B)
     backward: Callable[[Any, Any], None]  # from several tensors at once, with their upstream gradients
     total_norm: Callable[[Iterable[Any]], float]  # of the parameters' gradients
     clip_grad_norm_: Callable[[Iterable[Any], float], float]
     no_grad: Callable[[], AbstractContextManager[Any]]
     optimizers: Mapping[str, Callable[..., Any]]
+    schedules: Mapping[str, Callable[..., Any]]
 
+    def loss(self, name: str) -> Callable[[Any, Any], Any]:
+        """Return the loss "mse" or "cross_entropy"."""
+        return {"mse": self.mse_loss, "cross_entropy": self.cross_entropy}[name]
+
+
+def _overwrite(tensor: numpy_rnn.Tensor, array: Array) -> None:
+    tensor.data[...] = array
+
+
+def _cross_entropy(logits: numpy_rnn.Tensor, classes: numpy_rnn.Tensor) -> numpy_rnn.Tensor:
+    rows = [logits.data.reshape(-1, logits.shape[-1])]  # (T*B, K)
+    (flat,) = record("flatten", rows, [logits], lambda d_output: [d_output.reshape(logits.shape)])
+    return numpy_rnn.cross_entropy(flat, classes.data.reshape(-1))
+
+
+def named(library: Any, names: Sequence[str]) -> dict[str, Any]:
+    """Return the classes of these names, by their names in small letters."""
+    return {name.lower(): getattr(library, name) for name in names}
+
+
+OPTIMIZERS = ("Adadelta", "SGD", "Adagrad", "RMSprop", "Adam", "AdamW", "NAdam", "RAdam", "Adamax", "ASGD")
+SCHEDULES = ("StepLR", "ExponentialLR", "CosineAnnealingLR", "ReduceLROnPlateau")
 
 NUMPY = Backend(
     name="numpy",
     tensor=numpy_rnn.Tensor,
     array=lambda tensor: tensor.numpy(),
+    overwrite=_overwrite,
     mse_loss=numpy_rnn.mse_loss,
+    cross_entropy=_cross_entropy,
     backward=numpy_rnn.backward,
     total_norm=lambda parameters: numpy_rnn.get_total_norm(p.grad for p in parameters if p.grad is not None),
     clip_grad_norm_=numpy_rnn.clip_grad_norm_,
     no_grad=numpy_rnn.no_grad,
-    optimizers={"adadelta": numpy_rnn.Adadelta, "sgd": numpy_rnn.SGD},
+    optimizers=named(numpy_rnn, OPTIMIZERS),
+    schedules=named(numpy_rnn.lr_scheduler, SCHEDULES),
 )
 
 
@@ -54,18 +84,163 @@ class Record:
     grad_norm: float  # 2-norm of all gradients together, before clipping
 
 
-def train(
-    model: Any,
-    optimizer: Any,
-    x: Array,
-    y: Array,
-    backend: Backend = NUMPY,
-    *,
-    window: int,
-    carry: str = "detach",
-    epochs: int = 1,
-    clip: float | None = None,
-) -> Iterator[Record]:
+Watch = Callable[[str, Callable[[], dict[str, Array]]], None]  # is told a stage, and how to read its tensors
+
+
+def plain_call(model: Any, input: Any, state: Any, place: tuple[int, int]) -> tuple[Any, Any]:
+    """Call the model as it is."""
+    return model(input, state)  # type: ignore[no-any-return]
+
+
+class Loop:
+    """A training run that goes on one optimizer step at a time; all it knows between two steps is in its attributes.
+
+    >>> model = numpy_rnn.SequenceModel("rnn", 1, 4, 1, dtype="float64", rng=0)
+    >>> x = np.sin(np.arange(26.0)).reshape(26, 1, 1)
+    >>> loop = Loop(model, numpy_rnn.SGD(model.parameters(), lr=0.1), x[:-1], x[1:], window=10, epochs=2)
+    >>> loop.step().length, loop.position, loop.total
+    (10, 1, 6)
+
+    Arguments and errors as in ``train``. ``position`` counts the optimizer steps made, ``state`` is the carry between
+    windows, None before the first. The methods without underscore are the rules of the loop, one each.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        optimizer: Any,
+        x: Array,
+        y: Array,
+        backend: Backend = NUMPY,
+        *,
+        window: int,
+        carry: str = "detach",
+        epochs: int = 1,
+        clip: float | None = None,
+        loss: str = "mse",
+        answer: int | None = None,
+        scheduler: Any = None,
+        call: Callable[[Any, Any, Any, tuple[int, int]], tuple[Any, Any]] = plain_call,
+    ) -> None:
+        _check(x, y, window, carry, epochs, clip)
+        starts = range(0, len(x), window)
+        self.model, self.optimizer, self.backend, self.scheduler, self.call = model, optimizer, backend, scheduler, call
+        self.carry, self.clip, self.answer, self.loss = carry, clip, answer, backend.loss(loss)
+        self.inputs = [backend.tensor(x[start : start + window]) for start in starts]
+        answers = [y[start : start + window] for start in starts]
+        self.targets = [backend.tensor(a if answer is None else a[-answer:]) for a in answers]
+        windows = list(range(len(self.inputs)))
+        self.groups = [windows] if carry == "full" else [[i] for i in windows]  # the windows of one optimizer step
+        self.total = epochs * len(self.groups)
+        self.position = 0
+        self.state: Any = None
+        self.epoch_loss, self.epoch_length = 0.0, 0  # Σ length * loss and Σ length since the epoch began
+
+    def __iter__(self) -> Iterator[Record]:
+        while self.position < self.total:
+            yield self.step()
+
+    def step(self, watch: Watch | None = None) -> Record:
+        """Make one optimizer step; ``watch`` is told every stage in the order of ``STAGES``."""
+        tell: Watch = watch or (lambda stage, read: None)
+        epoch, group = divmod(self.position, len(self.groups))
+        self.optimizer.zero_grad()
+        state = self.enter(group)
+        tell("state in", lambda: {**self.weights(), **self._optimizer_state(), **self._carried(state)})
+        windows, outputs, losses = self.groups[group], [], []
+        for i in windows:
+            output, state = self.call(self.model, self.inputs[i], state, (epoch, i))
+            outputs.append(output if self.answer is None else output[-self.answer :])
+            losses.append(self.loss(outputs[-1], self.targets[i]))
+        tell("forward", lambda: self._numbered("output", windows, outputs))
+        lengths = [len(self.targets[i]) for i in windows]
+        shares = self.shares(lengths)
+        loss = sum(share * loss.item() for share, loss in zip(shares, losses, strict=True))
+        tell(
+            "loss", lambda: {**(self._numbered("loss", windows, losses) if windows[1:] else {}), "loss": np.array(loss)}
+        )
+        dtype = self.backend.array(losses[0]).dtype
+        self.backend.backward(losses, [self.backend.tensor(np.array(share, dtype)) for share in shares])
+        tell("gradients", self._gradients)
+        grad_norm = self.clip_gradients()
+        tell("clip", lambda: {"total norm": np.array(grad_norm), **self._gradients()})
+        self.optimizer.step()
+        tell("update", lambda: {**self._rates(), **self._optimizer_state(), **self.weights()})
+        self.state = self.leave(state)
+        tell("state out", lambda: self._carried(self.state))
+        self.position += 1
+        self._count(sum(lengths), loss)
+        return Record(epoch + 1, self.position, sum(lengths), loss, grad_norm)
+
+    def enter(self, group: int) -> Any:
+        """Return the state that the first window of a group starts from: None, which is zeros, or what was left."""
+        return None if group == 0 or self.carry == "reset" else self.state  # (3.3)
+
+    def leave(self, state: Any) -> Any:
+        """Return what is left of the state at a group's end."""
+        return _detach(state)  # (3.2)
+
+    def shares(self, lengths: Sequence[int]) -> list[float]:
+        """Return how much the loss of each window of a group counts."""
+        return [length / sum(lengths) for length in lengths]
+
+    def clip_gradients(self) -> float:
+        """Bound the total norm of the gradients; return what it was."""
+        parameters = list(self.model.parameters())
+        if self.clip is None:
+            return self.backend.total_norm(parameters)
+        return float(self.backend.clip_grad_norm_(parameters, self.clip))
+
+    def _count(self, length: int, loss: float) -> None:
+        """Add to the epoch's loss; at its end let the schedule set the learning rate."""
+        self.epoch_loss, self.epoch_length = self.epoch_loss + length * loss, self.epoch_length + length
+        if self.position % len(self.groups) == 0:
+            if self.scheduler is not None:
+                mean = self.epoch_loss / self.epoch_length
+                self.scheduler.step(*([mean] if type(self.scheduler).__name__ == "ReduceLROnPlateau" else []))
+            self.epoch_loss, self.epoch_length = 0.0, 0
+
+    def plain(self, value: Any) -> Array:
+        """Return an entry of an optimizer's state, tensor, array or number, as an array of its own."""
+        return self._array(value) if hasattr(value, "requires_grad") else np.array(value)
+
+    def _array(self, tensor: Any) -> Array:
+        return np.array(self.backend.array(tensor))
+
+    def _numbered(self, name: str, windows: Sequence[int], tensors: Sequence[Any]) -> dict[str, Array]:
+        return {f"{name} of window {i + 1}": self._array(tensor) for i, tensor in zip(windows, tensors, strict=True)}
+
+    def weights(self) -> dict[str, Array]:
+        """Return copies of the weights, by name."""
+        return {name: self._array(parameter) for name, parameter in self.model.named_parameters()}
+
+    def _gradients(self) -> dict[str, Array]:
+        """Return the gradients that there are."""
+        named = self.model.named_parameters()
+        return {f"d {name}": self._array(p.grad) for name, p in named if p.grad is not None}
+
+    def _rates(self) -> dict[str, Array]:
+        return {f"lr of group {i}": np.array(float(g["lr"])) for i, g in enumerate(self.optimizer.param_groups)}
+
+    def _optimizer_state(self) -> dict[str, Array]:
+        names = [name for name, _ in self.model.named_parameters()]
+        entries = self.optimizer.state_dict()["state"].items()
+        return {
+            f"{key} of {names[number]}": self.plain(value)
+            for number, state in entries
+            for key, value in state.items()
+            if value is not None
+        }
+
+    def _carried(self, state: Any) -> dict[str, Array]:
+        """Return the parts of the state, and for each whether a gradient would flow on through it."""
+        parts = () if state is None else state if isinstance(state, tuple) else (state,)
+        named = dict(zip(("h", "c"), parts, strict=False))
+        flows = {f"{name}.requires_grad": np.array(float(part.requires_grad)) for name, part in named.items()}
+        return {name: self._array(part) for name, part in named.items()} | flows
+
+
+def train(model: Any, optimizer: Any, x: Array, y: Array, backend: Backend = NUMPY, **options: Any) -> Iterator[Record]:
     """Train on one sequence and yield a ``Record`` for each optimizer step, as it is made.
 
     >>> model = numpy_rnn.SequenceModel("rnn", 1, 4, 1, dtype="float64", rng=0)
@@ -78,10 +253,17 @@ def train(
     dtype, are cut into windows of ``window`` steps, and a shorter last one is kept. Each epoch starts from the zero
     state. ``carry`` says what happens to the state at a window's end: "detach" (its value goes on, the gradient stops),
     "reset" (zeros), "full" (the gradient flows on through all windows: one step and one record an epoch, and the loss
-    is Σ length * loss / Σ length over the windows). ``clip`` bounds the total norm of the gradients.
+    is Σ length * loss / Σ length over the windows). ``clip`` bounds the total norm of the gradients. ``loss`` is "mse",
+    or "cross_entropy" of logits and classes ``y`` (T, B); with ``answer`` it reads only that many last steps of each
+    window. ``scheduler`` is stepped after each epoch. ``call(model, input, state, (epoch, window))`` stands in for the
+    plain call of the model, both counted from 0.
 
     Raises ``ValueError`` for an argument out of range.
     """
+    return iter(Loop(model, optimizer, x, y, backend, **options))
+
+
+def _check(x: Array, y: Array, window: int, carry: str, epochs: int, clip: float | None) -> None:
     if carry not in CARRIES:
         raise ValueError(f"carry must be one of {', '.join(CARRIES)}, got {carry!r}")
     if isinstance(window, bool) or not isinstance(window, int) or window < 1:
@@ -92,47 +274,6 @@ def train(
         raise ValueError(f"epochs must be a whole number of at least 1, got {epochs!r}")
     if clip is not None and not clip > 0:
         raise ValueError(f"clip must be above 0 or None, got {clip!r}")
-    starts = range(0, len(x), window)
-    inputs = [backend.tensor(x[start : start + window]) for start in starts]
-    targets = [backend.tensor(y[start : start + window]) for start in starts]
-    return _train(model, optimizer, inputs, targets, y.dtype, backend, carry, epochs, clip)
-
-
-def _train(
-    model: Any,
-    optimizer: Any,
-    inputs: Sequence[Any],
-    targets: Sequence[Any],
-    dtype: Any,
-    backend: Backend,
-    carry: str,
-    epochs: int,
-    clip: float | None,
-) -> Iterator[Record]:
-    lengths = [len(target) for target in targets]
-    groups = [list(range(len(inputs)))] if carry == "full" else [[i] for i in range(len(inputs))]
-    parameters = list(model.parameters())
-    step = 0
-    for epoch in range(1, epochs + 1):
-        state = None
-        for group in groups:  # the windows between two optimizer steps
-            optimizer.zero_grad()
-            losses = []
-            for i in group:
-                output, state = model(inputs[i], state)
-                losses.append(backend.mse_loss(output, targets[i]))
-            total = sum(lengths[i] for i in group)
-            weights = [lengths[i] / total for i in group]
-            backend.backward(losses, [backend.tensor(np.array(w, dtype)) for w in weights])
-            if clip is None:
-                grad_norm = backend.total_norm(parameters)
-            else:
-                grad_norm = float(backend.clip_grad_norm_(parameters, clip))
-            optimizer.step()
-            state = None if carry == "reset" else _detach(state)  # (3.2) (3.3)
-            step += 1
-            loss = sum(w * loss.item() for loss, w in zip(losses, weights, strict=True))
-            yield Record(epoch, step, total, loss, grad_norm)
 
 
 def epoch_loss(records: Iterable[Record]) -> float:
@@ -141,17 +282,21 @@ def epoch_loss(records: Iterable[Record]) -> float:
     return sum(r.length * r.loss for r in records) / sum(r.length for r in records)
 
 
-def predict(model: Any, x: Array, backend: Backend = NUMPY) -> Array:
-    """Return the model's output (T, B, O) over the whole of ``x`` from the zero state, in evaluation mode."""
+def predict(model: Any, x: Array, backend: Backend = NUMPY, window: int | None = None) -> Array:
+    """Return the model's output (T, B, O) over the whole of ``x`` from the zero state, in evaluation mode.
+
+    With ``window`` the state is zero again every so many steps.
+    """
+    window = len(x) if window is None else window
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
     try:
         with backend.no_grad():
-            output, _ = model(backend.tensor(x))
+            outputs = [model(backend.tensor(x[start : start + window]))[0] for start in range(0, len(x), window)]
     finally:
         for module, training in modes:
             module.training = training
-    return backend.array(output)
+    return np.concatenate([backend.array(output) for output in outputs])
 
 
 def _detach(state: Any) -> Any:

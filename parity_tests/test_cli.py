@@ -18,7 +18,7 @@ from torch_rnn.cli import curves
 from torch_rnn.cli.main import COMMANDS, main
 
 WITH_A_MODEL = ("curves", "gradients")
-QUICK = ["--hidden", "3", "--window", "50", "--epochs", "2"]
+QUICK = ["--hidden", "3", "--window", "50", "--epochs", "2", "--controls", "1"]
 
 
 @pytest.fixture
@@ -42,14 +42,14 @@ def test_default_run(call, tmp_path):
     head, epochs, scores, verdict, files = out.strip().split("\n\n")
     assert " ".join(head.replace("\\\n", "").split()) == (
         "rnn-parity curves --task sunspots --cell rnn --hidden 16 --layers 1 --window 20 --carry detach "
-        "--optimizer adadelta --lr 1.0 --clip off --epochs 30 --dtype float64 --seed 0 --out loss-curves"
+        "--optimizer adadelta --lr 1.0 --clip off --epochs 30 --dtype float64 --seed 0 --controls 4 --out loss-curves"
     )
     rows = [line.split() for line in epochs.splitlines()]
     assert [row[0] for row in rows] == ["epoch", "1", "5", "9", "13", "18", "22", "26", "30"]
     assert all(abs(float(ours) - float(theirs)) < 1e-9 for _, ours, theirs, _ in rows[1:])
     assert float(rows[-1][1]) < 0.2 * float(rows[1][1])  # it learns
     assert [line.split()[0] for line in scores.splitlines()[1:3]] == ["1921-1955", "1956-1979"]
-    assert verdict.startswith("The curves agree within 1e-12 of the loss at each of 330 steps")
+    assert verdict.startswith("Rounding: at each of 330 steps the curves differ by at most ")
     assert files.splitlines() == [f"wrote loss-curves/{name}" for name in ("curves.csv", "curves.png", "run.json")]
     assert all(len(line) <= 80 for line in out.splitlines())
     assert out.isascii()
@@ -62,11 +62,11 @@ def test_default_model_beats_persistence(seed):
     """Clearly: by half on 1921-1955, by a quarter on 1956-1979, whatever the seed."""
     from torch_rnn.curves.runs import Run, Settings
 
-    run = Run(Settings("sunspots", "rnn", 16, 1, 20, "detach", "adadelta", 1.0, None, 30, "float64", seed))
+    run = Run(Settings("sunspots", "rnn", 16, 1, 20, "detach", "adadelta", 1.0, None, 30, "float64", seed, controls=0))
     list(run.train())
     (first, _), (second, _) = run.scores()
-    assert first.error < 0.5 * first.persistence
-    assert second.error < 0.75 * second.persistence
+    assert first.error < 0.5 * first.baseline
+    assert second.error < 0.75 * second.baseline
 
 
 def test_settings_line_repeats_the_run(call, tmp_path):
@@ -111,7 +111,9 @@ def test_given_options_win_over_the_tasks(call, tmp_path, argv, expected):
 def test_float32_says_how_far_the_curves_are_apart(call):
     status, out, _ = call("curves", "--dtype", "float32", *QUICK)
     assert status == 0
-    assert re.search(r"largest difference is \d\.\de-0[5-8] of the loss, at\s+step", " ".join(out.split()))
+    text = " ".join(out.split())
+    assert re.search(r"differ by at most \d+(\.\d+)? times what rounding alone does", text)
+    assert re.search(r"A bug that moves the loss by \de-0[4-7] of it at step \d would have been seen", text)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -119,27 +121,75 @@ def test_curves_exit_1_for_a_planted_bug(call, monkeypatch, tmp_path, dtype):
     monkeypatch.setattr(numpy_rnn.SGD, "_update", lambda self, p, g, state, group: p.__isub__(1.1 * group["lr"] * g))
     status, out, err = call("curves", "--optimizer", "sgd", "--dtype", dtype, *QUICK)
     assert (status, err) == (1, "")
-    assert "The curves do not agree: they part at step 2 (epoch 1), by" in " ".join(out.split())
-    assert "the other --dtype tells which" in " ".join(out.split())
-    assert json.loads((tmp_path / "loss-curves" / "run.json").read_text())["verdict"]["agree"] is False
+    assert "Not rounding: at step 2 the curves differ by " in " ".join(out.split())
+    found = json.loads((tmp_path / "loss-curves" / "run.json").read_text())["verdict"]
+    assert (found["outcome"], found["fault"]["step"], found["fault"]["stage"]) == ("not rounding", 1, "update")
 
 
-def test_curves_exit_1_for_losses_that_are_not_finite(call, tmp_path):
+def test_curves_exit_3_for_losses_that_are_not_finite(call, tmp_path):
     argv = ["--cell", "rnn-relu", "--optimizer", "sgd", "--lr", "1e200", *QUICK]
     status, out, err = call("curves", *argv)
-    assert (status, err) == (1, "")
-    assert re.search(
-        r"cannot be said to agree; at step \d \(epoch 1\) NumPy's loss is (nan|inf)", " ".join(out.split())
-    )
-    assert json.loads((tmp_path / "loss-curves" / "run.json").read_text())["verdict"]["outcome"] == "not finite"
+    assert (status, err) == (3, "")
+    assert re.search(r"Cannot tell: .* stopped at step \d, where NumPy's loss is (nan|inf)", " ".join(out.split()))
+    found = json.loads((tmp_path / "loss-curves" / "run.json").read_text())["verdict"]
+    assert found["outcome"] == "cannot tell"
+    assert {(place["side"], place["stage"]) for place in found["not_finite"]} == {
+        ("numpy", "forward"),
+        ("torch", "forward"),
+    }
 
 
-@pytest.mark.parametrize("argv", [[], ["--cell", "rnn-relu", "--layers", "2"], ["--task", "article"]], ids=str)
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["--torch-dtype", "float32"],
+        ["--cell", "gru", "--layers", "2", "--dropout", "0.3"],
+        ["--optimizer", "sgd", "--optimizer-settings", "momentum=0.9", "nesterov=True"],
+        ["--optimizer", "adam", "--optimizer-settings", "betas=(0.8, 0.9)"],
+        ["--schedule", "exponentiallr", "--schedule-settings", "gamma=0.5"],
+    ],
+    ids=str,
+)
+def test_every_option_reaches_the_run_and_the_settings_line(call, tmp_path, argv):
+    status, out, err = call("curves", *QUICK, *argv)
+    assert (status, err) == (0, "")
+    words = shlex.split(out.split("\n\n")[0].replace("\\\n", " "))
+    assert call(*words[1:], "--out", "again")[0] == 0
+    first, again, plain = (tmp_path / name / "curves.csv" for name in ("loss-curves", "again", "plain"))
+    assert first.read_bytes() == again.read_bytes()
+    assert call("curves", *QUICK, "--out", "plain")[0] == 0
+    assert first.read_bytes() != plain.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["--dropout", "1"], "argument --dropout: expected a number from 0 and below 1, got '1'"),
+        (["--dropout", "0.5"], "argument --dropout: dropout must be 0 with one layer, .*"),
+        (["--embedding", "4"], "argument --embedding: embedding must be None for task sunspots, .*"),
+        (["--task", "adding", "--window", "5"], "argument --window: window must be 10, .*, got 5"),
+        (["--optimizer-settings", "momentum"], "argument --optimizer-settings: expected NAME=VALUE, got 'momentum'"),
+        (["--optimizer-settings", "mass=1"], "argument --optimizer-settings: .*'mass'"),
+        (["--schedule", "steplr"], "argument --schedule-settings: .*step_size.*"),
+        (["--schedule-settings", "gamma=1"], "argument --schedule-settings: .*--schedule.*"),
+        (["--controls", "-1"], "argument --controls: expected a whole number of at least 0, got '-1'"),
+    ],
+    ids=str,
+)
+def test_options_that_are_refused(call, tmp_path, argv, message):
+    check_refused(call("curves", *argv), f"rnn-parity curves: error: {message}")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "argv", [[], ["--cell", "rnn-relu", "--layers", "2"], ["--task", "article"], ["--task", "copy"]], ids=str
+)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_gradients(call, tmp_path, argv, dtype):
     status, out, err = call("gradients", *argv, "--dtype", dtype, "--seed", "4")
     assert (status, err) == (0, "")
-    assert all(name in out for name in ("output", "h_n", "dx", "dh_0", "dweight_hh_l0", "dbias_ih_l0"))
+    asked = "embedding.dweight" if "copy" in argv else "dx"  # symbols have no gradient
+    assert all(name in out for name in ("output", "h_n", asked, "dh_0", "dweight_hh_l0", "dbias_ih_l0"))
     assert "within" in out.splitlines()[-1]
     assert list(tmp_path.iterdir()) == []
 

@@ -26,8 +26,14 @@ def numbers() -> dict[int, float]:
 def test_arrays(name):
     task = tasks.load(name)
     assert task.name == name
-    assert task.inputs.dtype == task.targets.dtype == np.float64
-    assert task.inputs.ndim == task.targets.ndim == 3
+    if task.symbols is None:
+        assert task.inputs.dtype == task.targets.dtype == np.float64
+        assert task.inputs.ndim == task.targets.ndim == 3
+    else:
+        assert task.inputs.dtype == task.targets.dtype == np.int64
+        assert task.inputs.shape == task.targets.shape
+        assert min(task.inputs.min(), task.targets.min()) >= 0
+        assert max(task.inputs.max(), task.targets.max()) < task.symbols
     assert len(task.inputs) == len(task.targets) >= task.train_steps == len(task.x) == len(task.y)
     for steps in task.spans.values():
         assert task.train_steps <= steps.start < steps.stop <= len(task.targets)
@@ -82,12 +88,12 @@ def test_sunspots_scores_by_independent_arithmetic(numbers, span, first, last):
     (score,) = [
         s for s in task.score(np.full_like(task.targets, (50.0 - known.mean()) / known.std())) if s.span == span
     ]
-    assert_allclose([score.error, score.persistence], [constant, persistence], rtol=1e-12)
+    assert_allclose([score.error, score.baseline], [constant, persistence], rtol=1e-12)
     assert all(s.error == 0 for s in task.score(task.targets))
 
 
 def test_sunspots_persistence_figures():
-    assert_allclose([s.persistence for s in tasks.load("sunspots").score(tasks.load("sunspots").targets)],
+    assert_allclose([s.baseline for s in tasks.load("sunspots").score(tasks.load("sunspots").targets)],
                     [0.42679, 0.96467], atol=1e-5)  # fmt: skip
 
 
@@ -97,14 +103,14 @@ def test_sine_persistence_by_trigonometry():
     steps = np.arange(200, 300)
     squares = (2 * np.sin(1 / 8) * np.cos((steps + 0.5) / 4)) ** 2
     (score,) = task.score(task.inputs)
-    assert_allclose(score.persistence, squares.mean() / np.sin(np.arange(301) / 4).var(), rtol=1e-12)
-    assert score.error == score.persistence
+    assert_allclose(score.baseline, squares.mean() / np.sin(np.arange(301) / 4).var(), rtol=1e-12)
+    assert score.error == score.baseline
 
 
 def test_scores_of_float32_and_of_nan():
     task = tasks.load("sine")
     (score,) = task.score(task.inputs.astype(np.float32))
-    assert_allclose(score.error, score.persistence, rtol=1e-6)
+    assert_allclose(score.error, score.baseline, rtol=1e-6)
     (score,) = task.score(np.full_like(task.targets, np.nan))
     assert np.isnan(score.error)
     (score,) = task.score(np.full_like(task.targets, 1e300))
@@ -113,7 +119,9 @@ def test_scores_of_float32_and_of_nan():
 
 def test_errors():
     task = tasks.load("sine")
-    with pytest.raises(ValueError, match=r"name must be one of sunspots, article, sine, got 'sinus'"):
+    with pytest.raises(
+        ValueError, match=r"name must be one of sunspots, article, sine, adding, copy, text, got 'sinus'"
+    ):
         tasks.load("sinus")
     with pytest.raises(ValueError, match=r"predictions must be \(T, B, K\) = \(300, 1, 1\), got \(200, 1, 1\)"):
         task.score(task.y)
@@ -124,3 +132,44 @@ def test_a_shorter_last_window_is_kept():
     model = task.model("rnn", 3, rng=0)
     records = list(train(model, numpy_rnn.SGD(model.parameters()), task.x, task.y, window=64))
     assert [record.length for record in records] == [64, 64, 64, 28]
+
+
+def test_adding_by_its_definition():
+    task = tasks.load("adding")
+    for start in range(0, len(task.inputs), task.length):
+        numbers, marks = np.moveaxis(task.inputs[start : start + task.length], 2, 0)  # (10, 40) each
+        assert_array_equal(marks[:5].sum(axis=0), 1)
+        assert_array_equal(marks[5:].sum(axis=0), 1)
+        assert_allclose((numbers * marks).sum(axis=0), task.targets[start + task.length - 1, :, 0], rtol=1e-15)
+    (score,) = task.score(np.ones_like(task.targets))
+    assert score.baseline == 1 / 6
+    assert_allclose(score.error, 1 / 6, rtol=0.15)  # of 400 sequences; it is 1/6 in the mean
+
+
+def test_copy_by_its_definition_and_only_the_answer_counts():
+    task = tasks.load("copy")
+    sequences = task.inputs.reshape(-1, task.length, 40)
+    answers = task.targets.reshape(-1, task.length, 40)
+    assert_array_equal(answers[:, -3:], sequences[:, :3])
+    assert_array_equal(sequences[:, 3:], np.repeat([8] * 5 + [9] * 3, 40).reshape(1, 8, 40).repeat(60, axis=0))
+    logits = np.zeros((*task.targets.shape, 10))
+    np.put_along_axis(logits, task.targets[..., None], 50.0, axis=2)
+    before = np.arange(len(logits)) % task.length < task.length - 3
+    logits[before] = np.random.default_rng(0).normal(size=logits[before].shape)
+    (score,) = task.score(logits)
+    assert score.error < 1e-12
+    assert_allclose(task.score(np.where(np.arange(10) < 8, 0.0, -1e9) + 0 * logits)[0].error, np.log(8), rtol=1e-12)
+
+
+def test_text_is_the_files_in_parallel_streams():
+    task = tasks.load("text")
+    text = (Path(numpy_rnn.__file__).parent / "data" / "alice.txt").read_text(encoding="utf-8")
+    read = "".join(task.alphabet[number] for number in task.inputs.T.ravel())
+    assert text.startswith(read)
+    assert len(text) - len(read) <= 16
+    following = "".join(task.alphabet[number] for number in task.targets.T.ravel())
+    assert text[1:].startswith(following)
+    (score,) = task.score(np.zeros((*task.targets.shape, task.symbols)))
+    assert_allclose(score.error, np.log(task.symbols), rtol=1e-12)
+    with pytest.raises(ValueError, match="text must have at least 33 characters"):
+        tasks.characters("short", "ab" * 10, 16)

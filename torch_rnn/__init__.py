@@ -4,17 +4,29 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from torch_rnn.curves.compare import Comparison, compare_curves
     from torch_rnn.inplace.explain import Explanation, explain
     from torch_rnn.parity import ParityReport, check_parity
     from torch_rnn.twins import to_numpy, twin
 
-__all__ = ["Explanation", "ParityReport", "check_parity", "explain", "to_numpy", "twin"]
+__all__ = [
+    "Comparison",
+    "Explanation",
+    "ParityReport",
+    "check_parity",
+    "compare_curves",
+    "explain",
+    "to_numpy",
+    "twin",
+]
 
 # Importing torch takes a second, and ``rnn-parity --help`` passes through this file: load at first use.
 _HOMES = {
+    "Comparison": "curves.compare",
     "Explanation": "inplace.explain",
     "ParityReport": "parity",
     "check_parity": "parity",
+    "compare_curves": "curves.compare",
     "explain": "inplace.explain",
     "to_numpy": "twins",
     "twin": "twins",

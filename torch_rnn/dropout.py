@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import torch
 
 from numpy_rnn.typing import Array
@@ -53,3 +55,11 @@ def next_mask(p: float, x: Array) -> Array:
     with torch.random.fork_rng(devices=[]):
         mask = torch.zeros_like(torch.from_numpy(x))
         return to_array(mask if p == 1 else mask.bernoulli_(1 - p).div_(1 - p))
+
+
+@contextmanager
+def seeded(*seeds: int) -> Iterator[None]:
+    """Inside the block PyTorch draws what these numbers say; afterwards its random state is what it was."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(int(np.random.SeedSequence(seeds).generate_state(1)[0]))
+        yield

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import os
 import textwrap
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from numpy_rnn import tasks
 from numpy_rnn.tasks import Score
 from numpy_rnn.training import CARRIES, NUMPY
 from torch_rnn.cli.options import (
+    DTYPES,
     BadInput,
     add,
     add_model_options,
@@ -24,69 +26,98 @@ from torch_rnn.cli.options import (
     positive_or_off,
     whole,
 )
+from torch_rnn.curves.defaults import LEARNING_RATES
 
 if TYPE_CHECKING:  # torch, matplotlib and rich are loaded when the command runs
-    from torch_rnn.curves.runs import Run
-    from torch_rnn.curves.verdict import Verdict
+    from torch_rnn.curves.runs import Run, Settings
 
-LEARNING_RATES = {"adadelta": 1.0, "sgd": 0.05}
 ROWS = 8  # of the table of epochs
-HINT = (
-    "A bug can do that, and so can rounding that grows in training: the other --dtype tells which, "
-    "for rounding is far smaller in float64 and a bug is the same size in both."
-)
+STATUS = {"rounding": 0, "not rounding": 1, "cannot tell": 3}
 
-SUMMARY = "train on both backends and compare the loss curves"
+SUMMARY = "train on both backends, compare the loss curves: rounding or a bug?"
 DESCRIPTION = """\
 Train a hand-written NumPy network and its PyTorch twin from the same weights,
-step by step, and compare their losses.
+step by step, compare their losses, and say whether they differ by rounding or
+by a bug.
+
+Beside the two runs go the controls: each side again, from weights moved by one
+unit in the last place. They show how far rounding alone moves a curve. If the
+two runs differ by more, at any step, than honest runs do (fewer than one in a
+thousand by the calibration), that step and the two before are made again on
+both sides from the same weights, and the first stage and tensor that differ are
+named: state in, forward, loss, gradients, clip, update, state out.
 
 Printed: the settings; a table of epochs (the loss on each backend, and how far
-the two are apart); the test errors beside persistence, the forecast "the next
-value is this one"; one sentence of verdict; the files written. Test errors are
-average relative variances: the mean squared error over the test span divided
-by the variance of the whole series (1700-1979 for the sunspots): 0 is perfect,
-1 as far off as the whole series is from its mean.
+the two are apart); the test errors beside those of a forecast that has learnt
+nothing, and the error that the default settings get below; the verdict; the
+files written. A verdict is "rounding" (with the step at which the curves
+separate, how fast the difference grows, and the smallest bug that would have
+been seen), "not rounding" or "cannot tell" (with what would decide).
 
 Written into --out, replacing what an earlier run left there:
   curves.csv  every optimizer step: both losses, and both gradient norms before
               clipping, with all their digits
   curves.png  both curves, and below them their difference
-  run.json    all settings, versions, figures and the verdict
-
-The curves agree when |numpy - torch| <= tolerance * |torch| holds for the loss
-of every step. The tolerance is 1e-12 in float64, a measured bound in float32.
-Some networks (with relu, or a loss near 0) amplify rounding beyond it.
-Then run both dtypes: rounding is far smaller in float64, a bug is the same size
-in both."""
+  run.json    all settings, versions, figures and the verdict"""
 EPILOG = f"""\
 {own_defaults()}An option that you give always wins.
 
 exit status:
-  0  the curves agree
-  1  they do not, or a loss is nan or infinite
+  0  the curves differ by rounding, or not at all
+  1  they differ by more than rounding
   2  bad input
+  3  the data do not decide, or a loss is nan or infinite
 
 examples:
   rnn-parity curves
-  rnn-parity curves --dtype float32 --out float32-curves
-  rnn-parity curves --task sine --carry full --optimizer sgd --clip 1"""
+  rnn-parity curves --dtype float32 --torch-dtype float64 --out float32-curves
+  rnn-parity curves --task text --cell lstm --layers 2 --dropout 0.2
+  rnn-parity curves --optimizer sgd --optimizer-settings momentum=0.9 --clip 1"""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    add_model_options(parser)
+    network = add_model_options(parser)
+    network.add_argument(
+        "--torch-dtype", choices=DTYPES, help="what PyTorch computes in, if it is another (default: as --dtype)"
+    )
+    network.add_argument(
+        "--dropout",
+        type=share,
+        default=0.0,
+        metavar="P",
+        help="between layers, the same masks on both sides (default: 0)",
+    )
+    network.add_argument(
+        "--embedding", type=whole(1), metavar="E", help="size of the vectors for symbols (default: as many as symbols)"
+    )
     group = parser.add_argument_group("training")
     carries = (
         "the state at a window's end: its value goes on but not the gradient (detach), zeros (reset), or both go on"
     )
     add(group, "--carry", choices=CARRIES, help=f"{carries} and there is one optimizer step an epoch (full)")
-    add(group, "--optimizer", choices=list(NUMPY.optimizers), help="with PyTorch's defaults but for the learning rate")
+    optimizers = f"{', '.join(NUMPY.optimizers)}; with PyTorch's defaults but for the learning rate"
+    add(group, "--optimizer", choices=list(NUMPY.optimizers), metavar="NAME", help=optimizers)
     rates = ", ".join(f"{lr} for {name}" for name, lr in LEARNING_RATES.items())
     group.add_argument("--lr", type=positive, metavar="X", help=f"learning rate (default: {rates})")
+    group.add_argument(
+        "--optimizer-settings", type=setting, nargs="+", default=[], metavar="NAME=X", help="such as momentum=0.9"
+    )
+    schedules = f"of the learning rate, a step an epoch: {', '.join(NUMPY.schedules)}"
+    group.add_argument("--schedule", choices=list(NUMPY.schedules), metavar="NAME", help=schedules)
+    group.add_argument(
+        "--schedule-settings", type=setting, nargs="+", default=[], metavar="NAME=X", help="such as gamma=0.9"
+    )
     group.add_argument(
         "--clip", type=positive_or_off, metavar="X", help="largest norm of all gradients together (default: off)"
     )
     add(group, "--epochs", type=whole(1), metavar="N", help="times through the training series")
+    group.add_argument(
+        "--controls",
+        type=whole(0),
+        default=4,
+        metavar="N",
+        help="control runs of each side (default: 4; 0: no verdict)",
+    )
     output = parser.add_argument_group("output")
     output.add_argument(
         "--out",
@@ -100,33 +131,86 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the command and return its exit status."""
     os.environ["MPLBACKEND"] = "agg"  # nothing is shown, whatever the user's matplotlib is set to
+    import torch
+
     from torch_rnn.curves import report, runs, verdict
 
+    torch.set_num_threads(1)  # the tensors are tiny; and the order of additions, so every bit, is the same everywhere
     fill_defaults(args, tasks.load(args.task))
-    if args.lr is None:
-        args.lr = LEARNING_RATES[args.optimizer]
+    for name in ("optimizer_settings", "schedule_settings"):
+        setattr(args, name, dict(getattr(args, name)))
     settings = runs.Settings(**{field.name: getattr(args, field.name) for field in fields(runs.Settings)})
     try:
         run = runs.Run(settings)
-    except ValueError as error:  # sizes are all that is left to go wrong
-        raise BadInput(f"argument --hidden: {error}") from error
+    except (ValueError, TypeError) as error:
+        raise BadInput(f"argument {_blamed(str(error), settings)}: {error}") from error
     try:
         report.prepare(args.out)
     except OSError as error:
         reason = error.strerror or error
         raise BadInput(f"argument --out: expected a directory to write into, got {args.out}: {reason}") from error
 
-    print(command_line("curves", {**asdict(settings), "out": args.out}), end="\n\n")
+    print(command_line("curves", {**_words(settings), "out": args.out}), end="\n\n")
     _train(run)
-    judged = verdict.judge(run.pairs, settings.dtype)
+    judged = verdict.judge(run)
     scores = run.scores()
     paths = report.write(args.out, run, scores, judged)  # first of all, should nobody listen to the rest
 
     print(_epoch_table(report.epoch_losses(run.pairs)), end="\n\n")
-    print(_score_table(scores) if scores else f"The task {args.task} has no test span.", end="\n\n")
-    print(_verdict_text(judged), end="\n\n")
+    print(_score_table(run.task, scores) if scores else f"The task {args.task} has no test span.", end="\n\n")
+    print(textwrap.fill(judged.sentence(), 78, break_on_hyphens=False), end="\n\n")
     print("\n".join(f"wrote {path}" for path in paths))
-    return 0 if judged.agree else 1
+    return STATUS[judged.outcome]
+
+
+def _words(settings: Settings) -> dict[str, object]:
+    """Return the options that stand for the settings, without those that change nothing."""
+    words: dict[str, object] = {}
+    for name, value in asdict(settings).items():
+        if name == "clip" or value not in (None, {}, 0.0):
+            words[name.replace("_", "-")] = value
+        elif name in ("controls", "seed"):
+            words[name] = value
+    return words
+
+
+def _blamed(message: str, settings: Settings) -> str:
+    """Return the option whose value was refused: its library names it first."""
+    named = {
+        "dropout": "--dropout",
+        "embedding": "--embedding",
+        "window": "--window",
+        "hidden_size": "--hidden",
+        "schedule_settings": "--schedule-settings",
+    }
+    for name, option in named.items():
+        if message.startswith(name):
+            return option
+    optimizer = any(name in message for name in settings.optimizer_settings)
+    return "--schedule-settings" if settings.schedule is not None and not optimizer else "--optimizer-settings"
+
+
+def share(text: str) -> float:
+    """Parse a number from 0 up to, but without, 1."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 1:
+        raise argparse.ArgumentTypeError(f"expected a number from 0 and below 1, got {text!r}")
+    return value
+
+
+def setting(text: str) -> tuple[str, object]:
+    """Parse ``NAME=VALUE``, the value as Python writes numbers, True, False and tuples of numbers."""
+    name, equals, value = text.partition("=")
+    try:
+        parsed = ast.literal_eval(value)
+    except (ValueError, SyntaxError):
+        parsed = value
+    if not (equals and name.isidentifier() and value) or name in ("params", "lr", "optimizer"):
+        raise argparse.ArgumentTypeError(f"expected NAME=VALUE, got {text!r}")
+    return name, parsed
 
 
 def directory(text: str) -> Path:
@@ -166,15 +250,11 @@ def _epoch_table(losses: Sequence[tuple[int, float, float]]) -> str:
     return "\n".join(lines)
 
 
-def _score_table(scores: Sequence[tuple[Score, Score]]) -> str:
-    lines = [f"{'test error':<14}{'NumPy':>14}{'PyTorch':>14}{'persistence':>14}"]
+def _score_table(task: tasks.Task, scores: Sequence[tuple[Score, Score]]) -> str:
+    target = "" if task.target is None else f"{'target':>10}"
+    lines = [f"{'test error':<14}{'NumPy':>12}{'PyTorch':>12}{task.baseline:>14}{target}"]
     for ours, theirs in scores:
-        lines.append(f"{ours.span:<14}{ours.error:>14.4g}{theirs.error:>14.4g}{ours.persistence:>14.4g}")
-    return "\n".join([*lines, "(average relative variance: squared error over the variance of the series)"])
-
-
-def _verdict_text(judged: Verdict) -> str:
-    sentence = judged.sentence()
-    if judged.outcome == "differ":
-        sentence += f" {HINT}"
-    return textwrap.fill(sentence, 78, break_on_hyphens=False)
+        line = f"{ours.span:<14}{ours.error:>12.4g}{theirs.error:>12.4g}{ours.baseline:>14.4g}"
+        lines.append(line + ("" if task.target is None else f"{f'< {task.target:g}':>10}"))
+    notes = {"average relative variance": ": squared error over the variance of the series"}
+    return "\n".join([*lines, f"({task.measure}{notes.get(task.measure, '')})"])

@@ -21,7 +21,7 @@ that error relative to the tensor's largest entry ("error/scale"), in units in
 the last place ("ulps"), and the worst entry on both sides; a line of verdict.
 Nothing is written."""
 EPILOG = f"""\
-{own_defaults("optimizer", "lr")}An option that you give always wins.
+{own_defaults("optimizer", "lr", "carry", "epochs")}An option that you give always wins.
 
 exit status:
   0  all within the tolerance
@@ -49,7 +49,8 @@ def run(args: argparse.Namespace) -> int:
         model = task.model(args.cell, args.hidden, args.layers, dtype=args.dtype, rng=args.seed)
     except ValueError as error:  # sizes are all that is left to go wrong
         raise BadInput(f"argument --hidden: {error}") from error
-    x = task.x[: args.window].astype(args.dtype)  # (T, B, I)
+    x = task.x[: args.window]  # (T, B, I), or symbols (T, B)
+    x = x if task.symbols is not None else x.astype(args.dtype)
     rng = np.random.default_rng([args.seed, 1])  # not the stream that the weights come from
     shape = (2 if args.cell == "lstm" else 1, args.layers, x.shape[1], args.hidden)
     states = tuple(rng.normal(size=shape).astype(args.dtype))  # of (L, B, H)

@@ -33,9 +33,10 @@ exit status:
   0  both sides agree
   1  they do not
   2  bad input
+  3  the data do not decide (curves)
 
 examples:
-  rnn-parity curves                 learn the sunspots, compare the loss curves
+  rnn-parity curves                 learn the sunspots: rounding or a bug?
   rnn-parity gradients --layers 2   compare every gradient of one window
   rnn-parity inplace                why an RNN loop says "modified by an inplace operation"
   rnn-parity bench --quick          how fast each side is

@@ -13,18 +13,8 @@ from typing import Any
 
 from numpy_rnn.modules.sequence_model import CELLS
 from numpy_rnn.tasks import TASKS, Task, load
+from torch_rnn.curves.defaults import DEFAULTS, complete
 
-DEFAULTS: dict[str, Any] = {
-    "cell": "rnn",
-    "hidden": 16,
-    "layers": 1,
-    "window": 20,
-    "carry": "detach",
-    "optimizer": "adadelta",
-    "epochs": 30,
-    "dtype": "float64",
-    "seed": 0,
-}
 DTYPES = ("float64", "float32")
 
 
@@ -32,8 +22,8 @@ class BadInput(Exception):
     """What the user gave cannot be used; the message names the option."""
 
 
-def add_model_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that decide the task, the network and its input."""
+def add_model_options(parser: argparse.ArgumentParser) -> Any:
+    """Add the options that decide the task, the network and its input; return their group."""
     group = parser.add_argument_group("task and network")
     tasks = "; ".join(f"{name}: {(make.__doc__ or '').splitlines()[0].rstrip('.')}" for name, make in TASKS.items())
     group.add_argument("--task", choices=list(TASKS), default="sunspots", help=f"{tasks} (default: sunspots)")
@@ -43,6 +33,7 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     add(group, "--window", type=whole(1), metavar="T", help="time steps of one forward call; the last may be shorter")
     add(group, "--dtype", choices=DTYPES, help="what both sides compute in")
     add(group, "--seed", type=whole(0), metavar="N", help="of the initial weights")
+    return group
 
 
 def add(group: Any, name: str, *, help: str, **arguments: Any) -> None:
@@ -56,17 +47,18 @@ def own_defaults(*unused: str) -> str:
     text = ""
     for name in TASKS:
         if own := {option: value for option, value in load(name).defaults.items() if option not in unused}:
-            options = " ".join(f"--{option} {value}" for option, value in own.items())
-            text += f"The task {name} has defaults of its own:\n  {options}.\n"
+            options = " ".join(f"--{option}\0{value}" for option, value in own.items())
+            wrapped = textwrap.fill(
+                options + ".", 76, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False
+            )
+            text += f"The task {name} has defaults of its own:\n{wrapped}\n".replace("\0", " ")
     return text
 
 
 def fill_defaults(args: argparse.Namespace, task: Task) -> None:
     """Give every option that the user left out the task's own default, else the general one."""
-    own = dict(task.defaults)
-    if getattr(args, "optimizer", None) not in (None, own.get("optimizer")):
-        own.pop("lr", None)  # a learning rate is meant for one optimizer
-    for name, value in {**DEFAULTS, **own}.items():
+    given = {name: value for name, value in vars(args).items() if value is not None}
+    for name, value in complete(given, task).items():
         if getattr(args, name, value) is None:
             setattr(args, name, value)
 
@@ -125,8 +117,15 @@ def check_file(option: str, path: Path) -> None:
 
 def command_line(command: str, settings: Mapping[str, Any]) -> str:
     """Return the command with every setting written out, wrapped for a terminal."""
-    words = [f"--{name} {shlex.quote('off' if value is None else str(value))}" for name, value in settings.items()]
+    words = [f"--{name} {_written(value)}" for name, value in settings.items()]
     bound = "\0"  # keeps an option and its value on one line
     text = " ".join(["rnn-parity" + bound + command, *(word.replace(" ", bound, 1) for word in words)])
     lines = textwrap.wrap(text, 76, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
     return " \\\n".join(lines).replace(bound, " ")
+
+
+def _written(value: Any) -> str:
+    """Return an option's value as a shell takes it."""
+    if isinstance(value, Mapping):
+        return " ".join(shlex.quote(f"{name}={entry}".replace(" ", "")) for name, entry in value.items())
+    return shlex.quote("off" if value is None else str(value))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -22,8 +22,8 @@ from matplotlib.ticker import LogLocator, NullLocator
 from numpy_rnn.files import write_aside
 from numpy_rnn.tasks import Score
 from numpy_rnn.training import epoch_loss
-from torch_rnn.curves.runs import Run, Settings
-from torch_rnn.curves.verdict import Pair, Verdict, difference
+from torch_rnn.curves.runs import Pair, Run, Settings
+from torch_rnn.curves.verdict import Verdict
 from torch_rnn.files import write_json
 from torch_rnn.version import project_version
 
@@ -39,7 +39,7 @@ LEGEND: dict[str, Any] = {  # a row above the axes, where no curve can run throu
     "borderaxespad": 0.2,
     "borderpad": 0,
     "frameon": False,
-    "ncols": 3,
+    "ncols": 4,
     "fontsize": 9,
 }
 
@@ -86,18 +86,6 @@ def summary(run: Run, scores: Sequence[tuple[Score, Score]], verdict: Verdict) -
     def number(value: float) -> float | str:
         return value if math.isfinite(value) else str(value)
 
-    def place(pair: Pair | None) -> dict[str, Any] | None:
-        if pair is None:
-            return None
-        ours, theirs = pair
-        return {
-            "epoch": ours.epoch,
-            "step": ours.step,
-            "numpy_loss": number(ours.loss),
-            "torch_loss": number(theirs.loss),
-            "relative_difference": number(difference(ours, theirs)),
-        }
-
     return {
         "settings": asdict(run.settings),
         "versions": {
@@ -108,21 +96,25 @@ def summary(run: Run, scores: Sequence[tuple[Score, Score]], verdict: Verdict) -
         },
         "verdict": {
             "outcome": verdict.outcome,
-            "agree": verdict.agree,
             "sentence": verdict.sentence(),
-            "tolerance": verdict.tolerance,
             "steps": verdict.steps,
-            "worst": place(verdict.worst),
-            "first_beyond_tolerance": place(verdict.first),
-            "first_not_finite": place(verdict.not_finite),
+            "statistic": None if verdict.evidence is None else number(verdict.evidence.statistic),
+            "threshold": verdict.threshold,
+            "separate_at": verdict.separate_at,
+            "growth": verdict.growth,
+            "shown_at": verdict.shown_at,
+            "fault": None if verdict.fault is None else _numbers(asdict(verdict.fault), number),
+            "not_finite": [asdict(place) for place in verdict.not_finite],
         },
+        "measure": run.task.measure,
+        "baseline": run.task.baseline,
+        "target": run.task.target,
         "scores": [
             {
                 "span": ours.span,
-                "measure": "average relative variance",
                 "numpy": number(ours.error),
                 "torch": number(theirs.error),
-                "persistence": number(ours.persistence),
+                "baseline": number(ours.baseline),
             }
             for ours, theirs in scores
         ],
@@ -131,6 +123,10 @@ def summary(run: Run, scores: Sequence[tuple[Score, Score]], verdict: Verdict) -
             for epoch, ours, theirs in epoch_losses(run.pairs)
         ],
     }
+
+
+def _numbers(fields: dict[str, Any], number: Callable[[float], float | str]) -> dict[str, Any]:
+    return {name: number(value) if isinstance(value, float) else value for name, value in fields.items()}
 
 
 def _write_csv(path: Path, pairs: Sequence[Pair]) -> None:
@@ -142,7 +138,11 @@ def _write_csv(path: Path, pairs: Sequence[Pair]) -> None:
 
 
 def _draw(path: Path, run: Run, verdict: Verdict) -> None:
-    """Draw both curves, and below them their difference."""
+    figure(run, verdict).savefig(path, dpi=150, format="png")
+
+
+def figure(run: Run, verdict: Verdict) -> Figure:
+    """Draw both curves, and below them their difference beside what rounding does."""
     steps = np.array([ours.step for ours, _ in run.pairs])
     losses = np.array([[ours.loss, theirs.loss] for ours, theirs in run.pairs])
     size = np.abs(losses)
@@ -152,10 +152,11 @@ def _draw(path: Path, run: Run, verdict: Verdict) -> None:
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
     upper.set_title(f"{run.task.name}: numpy_rnn and torch.nn from the same weights", **TITLE, pad=40)
     upper.annotate(_subtitle(run.settings), (0, 1), (0, 26), textcoords="offset points", **SUBTITLE)
-    _draw_losses(upper, steps, losses)
-    _draw_difference(lower, steps, losses, verdict.tolerance)
+    name = "mean squared error" if run.task.loss == "mse" else "cross entropy, nats"
+    _draw_losses(upper, steps, losses, f"loss ({name})")
+    _draw_difference(lower, steps, losses, verdict)
     lower.set_xlabel(f"optimizer step ({run.total // run.settings.epochs} an epoch)")
-    figure.savefig(path, dpi=150, format="png")
+    return figure
 
 
 def _subtitle(s: Settings) -> str:
@@ -163,11 +164,11 @@ def _subtitle(s: Settings) -> str:
     optimizer = f"{s.optimizer} lr {s.lr:g}" + ("" if s.clip is None else f" clip {s.clip:g}")
     return (
         f"{s.cell}, {s.hidden} hidden, {layers}, window {s.window}, carry {s.carry}, {optimizer}, "
-        f"{s.dtype}, seed {s.seed}"
+        f"{' and '.join(dict.fromkeys(s.dtypes))}, seed {s.seed}"
     )
 
 
-def _draw_losses(axes: Axes, steps: Any, losses: Any) -> None:
+def _draw_losses(axes: Axes, steps: Any, losses: Any, name: str) -> None:
     dot = "o" if len(steps) == 1 else ""  # a line needs two points
     axes.plot(steps, losses[:, 1], color=TORCH_COLOUR, linewidth=5, marker=dot, markersize=10, label="torch.nn")
     axes.plot(steps, losses[:, 0], color=NUMPY_COLOUR, linewidth=1.2, marker=dot, label="numpy_rnn")
@@ -178,19 +179,25 @@ def _draw_losses(axes: Axes, steps: Any, losses: Any) -> None:
             axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             axes.yaxis.set_major_formatter("{x:g}")
             axes.yaxis.set_minor_locator(NullLocator())
-    axes.set_ylabel("loss (mean squared error)")
+    axes.set_ylabel(name)
     axes.legend(**LEGEND)
     _bare(axes)
 
 
-def _draw_difference(axes: Axes, steps: Any, losses: Any, tolerance: float) -> None:
+def _draw_difference(axes: Axes, steps: Any, losses: Any, verdict: Verdict) -> None:
     differences = np.abs(losses[:, 0] - losses[:, 1])
-    allowed = tolerance * np.abs(losses[:, 1])
-    positive = np.concatenate([differences[differences > 0], allowed[allowed > 0]])
+    positive = differences[differences > 0]
+    axes.set_yscale("log")
+    if verdict.evidence is not None and verdict.threshold is not None:
+        rounding = verdict.evidence.rounding
+        rounding = np.where((rounding > DRAWN[0]) & (rounding < DRAWN[1]), rounding, np.nan)
+        known = steps[: len(rounding)]
+        axes.plot(known, rounding, color=GREY, linewidth=1, label="rounding alone")
+        allowed = rounding * 10**verdict.threshold
+        axes.plot(known, allowed, color=ALLOWED_COLOUR, linewidth=1.2, linestyle="--", label="a bug from here")
+        positive = np.concatenate([positive, rounding[rounding > 0]])
     floor = 10.0 ** (math.floor(math.log10(positive.min())) - 1) if positive.size else 1e-16
     equal = differences == 0
-    axes.set_yscale("log")
-    axes.plot(steps, allowed, color=ALLOWED_COLOUR, linewidth=1.2, linestyle="--", label="allowed")
     axes.plot(steps[~equal], differences[~equal], ".", color=NUMPY_COLOUR, markersize=4, label="difference")
     label = "|difference|"
     if equal.any():

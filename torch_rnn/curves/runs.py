@@ -1,22 +1,25 @@
-"""One training run on both backends in lockstep: same weights, same windows, step by step."""
+"""One training run on both backends in lockstep, same weights, same windows, and the control runs beside it."""
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
-from numpy_rnn import tasks
+from numpy_rnn import Module, tasks
 from numpy_rnn.tasks import Score
-from numpy_rnn.training import NUMPY, Record, predict, train
+from numpy_rnn.training import NUMPY, Backend, Loop, Record, plain_call, predict
+from numpy_rnn.typing import Array
 from torch_rnn.backend import TORCH
-from torch_rnn.curves.verdict import Pair
+from torch_rnn.dropout import next_dropout_masks, seeded
 from torch_rnn.twins import twin
 
-BACKENDS = (NUMPY, TORCH)
+Pair = tuple[Record, Record]  # of one step: NumPy's, PyTorch's
 
 
 @dataclass(frozen=True)
@@ -35,50 +38,182 @@ class Settings:
     epochs: int
     dtype: str
     seed: int
+    torch_dtype: str | None = None  # PyTorch's, if it is another
+    controls: int = 4  # of each backend
+    dropout: float = 0.0
+    embedding: int | None = None  # size of the vectors that stand for symbols; None: the task's own
+    optimizer_settings: Mapping[str, Any] = field(default_factory=dict)
+    schedule: str | None = None
+    schedule_settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def dtypes(self) -> tuple[str, str]:
+        """NumPy's dtype and PyTorch's."""
+        return self.dtype, self.torch_dtype or self.dtype
+
+    @property
+    def coarser(self) -> str:
+        """The dtype that has fewer digits."""
+        return "float32" if "float32" in self.dtypes else "float64"
+
+
+@dataclass(frozen=True)
+class Side:
+    """How one backend trains: its words, its model from a ``numpy_rnn`` one (weights copied), its loop.
+
+    ``draws``: whether the model draws dropout masks from PyTorch's generator; else it is handed the same.
+    """
+
+    backend: Backend
+    model: Callable[[Module], Any]
+    loop: type[Loop] = Loop
+    draws: bool = False
+
+
+NUMPY_SIDE = Side(NUMPY, copy.deepcopy)
+TORCH_SIDE = Side(TORCH, twin, draws=True)
+SIDES = (NUMPY_SIDE, TORCH_SIDE)
 
 
 class Run:
-    """A model with weights drawn by NumPy from the seed, its twin, and what they did in training.
+    """A model with weights drawn by NumPy from the seed, its twin, their controls, and what they did in training.
 
-    >>> run = Run(Settings("sine", "rnn", 4, 1, 50, "detach", "sgd", 0.05, None, 2, "float64", 0))
-    >>> len([pair for pair in run.train()]), run.total, len(run.pairs)
-    (8, 8, 8)
+    >>> run = Run(Settings("sine", "rnn", 4, 1, 50, "detach", "sgd", 0.05, None, 2, "float64", 0, controls=1))
+    >>> len([pair for pair in run.train()]), run.total, len(run.pairs), run.losses(0).shape
+    (8, 8, 8, (8, 2))
+
+    A control is the same run from weights that are moved by one unit in the last place of the coarser dtype, up or down
+    at random, on both sides alike; and they are moved again after every step, for rounding acts at every step: with one
+    move at the start alone, long honest runs would drift out of what their controls show. Between two dtypes each
+    weight is moved the same way at every step, for there every rounded constant, such as AdamW's 1 - lr * weight_decay,
+    pulls one way all along. A run ends after the last step, or after the first whose loss is not finite on one of the
+    two sides.
 
     Raises ``ValueError`` for settings that the task, the model or the optimizer refuses.
     """
 
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
+    def __init__(self, settings: Settings, sides: tuple[Side, Side] = SIDES) -> None:
+        if settings.dropout > 0 and settings.layers == 1:
+            raise ValueError("dropout must be 0 with one layer, for it acts between layers")
+        if settings.schedule is None and settings.schedule_settings:
+            raise ValueError("schedule_settings must be empty without a --schedule")
+        self.settings, self.sides = settings, sides
         self.task = tasks.load(settings.task)
-        model = self.task.model(
-            settings.cell, settings.hidden, settings.layers, dtype=settings.dtype, rng=settings.seed
-        )
-        self.models: tuple[Any, Any] = (model, twin(model))
+        if self.task.length not in (None, settings.window):
+            raise ValueError(f"window must be {self.task.length}, the length of the sequences, got {settings.window}")
+        network: Any = twin(self._module(settings.dtypes[1]))
+        self._masks_from = network.rnn if self.task.head else network
+        self.loops = [[self.loop(side) for _ in range(settings.controls + 1)] for side in (0, 1)]
+        self.models = tuple(loops[0].model for loops in self.loops)
         self.pairs: list[Pair] = []
-        windows = 1 if settings.carry == "full" else math.ceil(len(self.task.x) / settings.window)
-        self.total = windows * settings.epochs  # steps
+        self._losses: tuple[list[list[float]], list[list[float]]] = ([], [])
+        self.total = self.loops[0][0].total
+        self._draws = [self._generators(), self._generators()]
+        self._move_controls()
+
+    def loop(self, side: int) -> Loop:
+        """Return a new loop at the first step."""
+        s, words = self.settings, self.sides[side]
+        module = self._module(s.dtypes[side])
+        module.load_state_dict(self._module(s.coarser).state_dict())  # so that both sides hold the same numbers
+        model = words.model(module)
+        backend, dtype = words.backend, s.dtypes[side]
+        optimizer = backend.optimizers[s.optimizer](model.parameters(), lr=s.lr, **s.optimizer_settings)
+        scheduler = None if s.schedule is None else backend.schedules[s.schedule](optimizer, **s.schedule_settings)
+        x, y = (cast(array, dtype) for array in (self.task.x, self.task.y))
+        return words.loop(
+            model,
+            optimizer,
+            x,
+            y,
+            backend,
+            window=s.window,
+            carry=s.carry,
+            epochs=s.epochs,
+            clip=s.clip,
+            loss=self.task.loss,
+            answer=self.task.answer,
+            scheduler=scheduler,
+            call=self._call(side) if s.dropout else plain_call,
+        )
+
+    def _call(self, side: int) -> Callable[[Any, Any, Any, tuple[int, int]], tuple[Any, Any]]:
+        """Return the call of a model with dropout: the masks depend on seed and place alone, so all runs share them."""
+        s = self.settings
+
+        def call(model: Any, input: Any, state: Any, place: tuple[int, int]) -> Any:
+            with seeded(s.seed, *place):
+                if self.sides[side].draws:
+                    return model(input, state)
+                masks = next_dropout_masks(self._masks_from, (*input.shape[:2], 1))
+                return model(input, state, dropout_masks=[mask.astype(s.dtypes[side]) for mask in masks])
+
+        return call
+
+    def _module(self, dtype: DTypeLike) -> Module:
+        s = self.settings
+        return self.task.model(
+            s.cell, s.hidden, s.layers, dropout=s.dropout, embedding=s.embedding, dtype=dtype, rng=s.seed
+        )
 
     def train(self) -> Iterator[Pair]:
-        """Train both models and yield the records of each step, which are kept in ``pairs`` too."""
-        numpy_records, torch_records = map(self._records, self.models, BACKENDS)
+        """Train everything in lockstep and yield the two records of each step, which are kept in ``pairs`` too."""
         for _ in range(self.total):
             with np.errstate(over="ignore", invalid="ignore"):  # losses that are not finite are the verdict's to name
-                pair = next(numpy_records), next(torch_records)
-            self.pairs.append(pair)
-            yield pair
+                records = [[loop.step() for loop in loops] for loops in self.loops]
+                self._move_controls()
+            for kept, step in zip(self._losses, records, strict=True):
+                kept.append([record.loss for record in step])
+            ours, theirs = records[0][0], records[1][0]
+            self.pairs.append((ours, theirs))
+            yield ours, theirs
+            if not (math.isfinite(ours.loss) and math.isfinite(theirs.loss)):
+                return
 
-    def _records(self, model: Any, backend: Any) -> Iterator[Record]:
-        s = self.settings
-        optimizer = backend.optimizers[s.optimizer](model.parameters(), lr=s.lr)
-        x, y = self.task.x.astype(s.dtype), self.task.y.astype(s.dtype)
-        return train(model, optimizer, x, y, backend, window=s.window, carry=s.carry, epochs=s.epochs, clip=s.clip)
+    def _generators(self) -> list[np.random.Generator]:
+        return [np.random.default_rng([self.settings.seed, i]) for i in range(self.settings.controls + 1)]
+
+    def _move_controls(self) -> None:
+        if len(set(self.settings.dtypes)) == 2:  # the same signs each time
+            self._draws = [self._generators(), self._generators()]
+        for loops, draws in zip(self.loops, self._draws, strict=True):
+            for loop, rng in zip(loops[1:], draws[1:], strict=True):
+                nudge(loop, rng, self.settings.coarser)
+
+    def losses(self, side: int) -> Array:
+        """Return the losses of one side so far: (steps, 1 + controls), its own run's in column 0."""
+        return np.array(self._losses[side]).reshape(len(self.pairs), -1)
 
     def scores(self) -> list[tuple[Score, Score]]:
         """Return each test span's scores: NumPy's, PyTorch's."""
-        inputs = self.task.inputs.astype(self.settings.dtype)
-        with np.errstate(over="ignore", invalid="ignore"):
-            predictions = [
-                predict(model, inputs, backend) for model, backend in zip(self.models, BACKENDS, strict=True)
-            ]
+        predictions = []
+        for model, side, dtype in zip(self.models, self.sides, self.settings.dtypes, strict=True):
+            with np.errstate(over="ignore", invalid="ignore"):
+                inputs = cast(self.task.inputs, dtype)
+                predictions.append(predict(model, inputs, side.backend, self.task.length))
         numpy_scores, torch_scores = map(self.task.score, predictions)
         return list(zip(numpy_scores, torch_scores, strict=True))
+
+
+def cast(array: Array, dtype: DTypeLike) -> Array:
+    """Return numbers in ``dtype``, symbols as they are."""
+    return array if array.dtype.kind == "i" else array.astype(dtype)
+
+
+def nudge(loop: Loop, rng: np.random.Generator, coarser: DTypeLike) -> None:
+    """Move every weight of a loop by one unit in the last place of ``coarser``, up or down at random."""
+    for parameter in loop.model.parameters():
+        w = loop.backend.array(parameter)
+        near = w.astype(coarser)
+        loop.backend.overwrite(parameter, w + (nudged(near, rng) - near))
+
+
+def nudged(w: Array, rng: np.random.Generator) -> Array:
+    """Return a copy with every entry moved by one unit in the last place, up or down.
+
+    >>> w = np.array([1.0, -3.0, 0.1])
+    >>> bool((abs(nudged(w, np.random.default_rng(0)) - w) <= np.spacing(abs(w))).all())
+    True
+    """
+    direction = np.where(rng.random(w.shape) < 0.5, -np.inf, np.inf).astype(w.dtype)
+    return np.asarray(np.nextafter(w, direction))

@@ -1,0 +1,111 @@
+"""The comparison of two loss curves as a function: the arrays, the verdict, a picture."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any
+
+import torch
+from matplotlib.figure import Figure
+
+from numpy_rnn import tasks
+from numpy_rnn.tasks import Score
+from numpy_rnn.training import Record
+from numpy_rnn.typing import Array
+from torch_rnn.curves.defaults import complete
+from torch_rnn.curves.report import figure
+from torch_rnn.curves.runs import SIDES, Run, Settings, Side
+from torch_rnn.curves.verdict import Verdict, judge
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """What ``compare_curves`` found; a notebook shows the verdict and the picture."""
+
+    run: Run
+    verdict: Verdict
+    scores: list[tuple[Score, Score]]  # of each test span: NumPy's, PyTorch's
+
+    @property
+    def settings(self) -> Settings:
+        """All settings, the defaults among them."""
+        return self.run.settings
+
+    @property
+    def numpy_loss(self) -> Array:
+        """NumPy's loss at every step (steps,)."""
+        return self.run.losses(0)[:, 0]
+
+    @property
+    def torch_loss(self) -> Array:
+        """PyTorch's loss at every step (steps,)."""
+        return self.run.losses(1)[:, 0]
+
+    @property
+    def numpy_controls(self) -> Array:
+        """The losses of NumPy's controls (steps, N)."""
+        return self.run.losses(0)[:, 1:]
+
+    @property
+    def torch_controls(self) -> Array:
+        """The losses of PyTorch's controls (steps, N)."""
+        return self.run.losses(1)[:, 1:]
+
+    def plot(self) -> Figure:
+        """Return a matplotlib figure: both curves, and their difference beside what rounding does."""
+        return figure(self.run, self.verdict)
+
+    def __repr__(self) -> str:
+        return f"<Comparison: {self.verdict.sentence()}>"
+
+    def _repr_html_(self) -> str:
+        """Return the verdict and the picture, for a notebook."""
+        picture = io.BytesIO()
+        self.plot().savefig(picture, dpi=100, format="png")
+        source = base64.b64encode(picture.getvalue()).decode("ascii")
+        sentence = html.escape(self.verdict.sentence())
+        return (
+            f'<p>{sentence}</p><img alt="both loss curves and their difference" src="data:image/png;base64,{source}">'
+        )
+
+
+def compare_curves(
+    task: str = "sunspots",
+    *,
+    sides: tuple[Side, Side] = SIDES,
+    progress: Callable[[Record, Record], None] | None = None,
+    **settings: Any,
+) -> Comparison:
+    """Train on both sides from the same weights, with controls, and say whether the loss curves differ by a bug.
+
+    >>> comparison = compare_curves("sine", hidden=4, window=50, epochs=2, controls=2)
+    >>> comparison.verdict.outcome, comparison.numpy_loss.shape, comparison.torch_controls.shape
+    ('rounding', (8,), (8, 2))
+
+    Arguments: the name of a task; ``settings`` as the options of ``rnn-parity curves``, with underscores: cell, hidden,
+    layers, window, carry, optimizer, lr, clip, epochs, dtype, seed, torch_dtype, controls, dropout, embedding,
+    optimizer_settings, schedule, schedule_settings (the two ``_settings`` are dicts). What is left out is the task's
+    own default. ``sides`` are the two that are compared: put a backend or a loop of your own into a ``Side`` to have it
+    judged. ``progress`` is called with both records of every step. PyTorch works on one thread meanwhile.
+
+    Raises ``ValueError`` for a task or a setting that there is not, or a value that is refused.
+    """
+    loaded = tasks.load(task)
+    known = {field.name for field in fields(Settings)} - {"task"}
+    if unknown := settings.keys() - known:
+        names = ", ".join(sorted(known))
+        raise ValueError(f"settings must be some of {names}, got {', '.join(sorted(unknown))}")
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # every bit is then the same on any machine, and tiny tensors are no slower
+    try:
+        run = Run(Settings(task=task, **{"clip": None, **complete(settings, loaded)}), sides)
+        for pair in run.train():
+            if progress is not None:
+                progress(*pair)
+        return Comparison(run, judge(run), run.scores())
+    finally:
+        torch.set_num_threads(threads)
