@@ -22,7 +22,8 @@ class AdamEpsInside(numpy_rnn.Adam):
     """eps under the root, where it acts like its own root."""
 
     def _update(self, p: Any, g: Any, state: Any, group: Any) -> None:
-        filled1, filled2 = self._moments(g, state, group)
+        filled1, filled2 = self._filled(state, group)
+        self._moments(state["exp_avg"], state["exp_avg_sq"], g, group, np.empty_like(p))
         p += -group["lr"] / filled1 * state["exp_avg"] / np.sqrt(state["exp_avg_sq"] / filled2 + group["eps"])
 
 
