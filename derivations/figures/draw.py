@@ -3,7 +3,9 @@
 The same input gives the same bytes. Each figure has a light panel of its own, so it reads on light and dark pages.
 """
 
+import re
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -437,6 +439,71 @@ def optimizers() -> Sketch:
     return s
 
 
+def page(name: str) -> dict[str, Any]:
+    """Run the blocks of a chapter and return its names: a figure then shows the very numbers that the page asserts."""
+    text = (HERE.parent / name).read_text(encoding="utf-8")
+    names: dict[str, Any] = {}
+    for block in re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        exec(block, names)
+    return names
+
+
+def plot_on(s: Sketch, position: tuple[float, float, float, float], xlabel: str, ylabel: str) -> None:
+    """Give the sketch two axes with labels."""
+    s.axes.set_position(position)
+    s.axes.axis("on")
+    s.axes.set_facecolor(PANEL)
+    s.axes.tick_params(colors=INK, labelsize=11)
+    s.axes.spines[["top", "right"]].set_visible(False)
+    s.axes.set_xlabel(xlabel, color=INK, size=12)
+    s.axes.set_ylabel(ylabel, color=INK, size=12)
+
+
+def gradients() -> Sketch:
+    """How far gradients reach: a new and a trained RNN, and the cell state of two new LSTMs; chapter 10 measures them."""
+    names = page("10-vanishing-exploding.md")
+    s = Sketch(9.9, 5.6)
+    plot_on(s, (0.09, 0.11, 0.88, 0.86), "steps back", "norm of the gradient, relative to its start")
+    s.axes.set(yscale="log", xlim=(-0.2, 14.6), ylim=(1e-4, 3e4), xticks=range(12))
+    s.axes.set_yticks(10.0 ** np.arange(-4, 5, 2))
+    s.axes.minorticks_off()
+    n = np.arange(12)
+    for curve, bound, colour, marker, text in [
+        ("fade_new", "table_new", BACK, "o", "RNN, new"),
+        ("fade_trained", "table_trained", FORWARD, "s", "RNN, trained"),
+        ("fade_lstm", None, INK, "^", "LSTM, new"),
+        ("fade_lstm_open", None, CUT, "D", "LSTM, new,\nforget bias 3"),
+    ]:
+        y = names[curve]
+        s.axes.plot(n, y, color=colour, linewidth=1.6, marker=marker, markersize=6)
+        s.text(11.3, y[-1], text, colour, 11, ha="left")
+        if bound is not None:
+            top = names[bound][1] ** n
+            s.axes.plot(n, top, color=colour, linewidth=1.4, linestyle=(0, (5, 3)))
+            s.text(11.3, top[-1], f"bound, {text.split()[-1]}", colour, 11, ha="left")
+    return s
+
+
+def cliff() -> Sketch:
+    """The loss of the scalar network over its weight, and two steps from its wall, from the blocks of chapter 10."""
+    names = page("10-vanishing-exploding.md")
+    s = Sketch(9.9, 4.6)
+    plot_on(s, (0.08, 0.13, 0.89, 0.84), "w", "L")
+    s.axes.set(xlim=(1.0, 2.02), ylim=(-0.15, 2.9))
+    w = np.concatenate([np.linspace(1, 2, 101), np.linspace(1.305, 1.315, 101)])
+    w.sort()
+    s.axes.plot(w, [names["Cliff"](each).gradient()[0] for each in w], color=INK, linewidth=1.8)
+    wall, near = names["wall"], names["near"]
+    s.arrow((wall, 0.16), (2.01, 0.16), CUT)
+    s.text(1.72, 0.3, f"without clipping: to w = {names['far'][1]:.1f}", CUT, 11)
+    dots = np.array(near[1::2])
+    s.axes.plot(dots, [names["Cliff"](each).gradient()[0] for each in dots], "o", color=FORWARD, markersize=5)
+    s.text(1.42, -0.09, "clipped, every second step", FORWARD, 11)
+    s.axes.plot([wall], [0.16], marker="D", color=BACK, markersize=8)
+    s.text(wall - 0.015, 0.16, f"gradient {names['geometric']:.0f}", BACK, 11, ha="right")
+    return s
+
+
 FIGURES = {
     "01-forward": forward,
     "02-bptt": bptt,
@@ -449,6 +516,8 @@ FIGURES = {
     "06-recompute": recomputed,
     "07-gru": gru,
     "09-optimizers": optimizers,
+    "10-gradients": gradients,
+    "10-cliff": cliff,
 }
 
 if __name__ == "__main__":
