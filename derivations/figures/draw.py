@@ -4,6 +4,7 @@ The same input gives the same bytes. Each figure has a light panel of its own, s
 """
 
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -440,6 +441,7 @@ def optimizers() -> Sketch:
     return s
 
 
+@cache
 def page(name: str) -> dict[str, Any]:
     """Run the blocks of a chapter and return its names: a figure then shows the very numbers that the page asserts."""
     text = (HERE.parent / name).read_text(encoding="utf-8")
