@@ -3,10 +3,14 @@
 The same input gives the same bytes. Each figure has a light panel of its own, so it reads on light and dark pages.
 """
 
+import re
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import numpy_rnn
@@ -437,6 +441,75 @@ def optimizers() -> Sketch:
     return s
 
 
+@cache
+def page(name: str) -> dict[str, Any]:
+    """Run the blocks of a chapter and return its names: a figure then shows the very numbers that the page asserts."""
+    text = (HERE.parent / name).read_text(encoding="utf-8")
+    names: dict[str, Any] = {}
+    for block in re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        exec(block, names)
+    return names
+
+
+def plot_on(axes: Axes, position: tuple[float, float, float, float], xlabel: str) -> None:
+    """Make a plot with two axes of it."""
+    axes.set_position(position)
+    axes.axis("on")
+    axes.set_facecolor(PANEL)
+    axes.tick_params(colors=INK, labelsize=11)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.set_xlabel(xlabel, color=INK, size=12)
+
+
+def gradients() -> Sketch:
+    """How far gradients reach, as chapter 10 measures it: a new and a trained RNN, the cell state of two new LSTMs."""
+    names, n = page("10-vanishing-exploding.md"), np.arange(12)
+    s = Sketch(11.2, 5.2)
+    panels = s.axes, s.figure.add_axes((0, 0, 1, 1))
+    curves = [("fade_new", "table_new", BACK, "o"), ("fade_trained", "table_trained", FORWARD, "s")]
+    curves += [("fade_lstm", None, BACK, "o"), ("fade_lstm_open", None, FORWARD, "s")]
+    for axes, left, pair in zip(panels, (0.085, 0.56), (curves[:2], curves[2:]), strict=True):
+        plot_on(axes, (left, 0.125, 0.43, 0.84), "steps back")
+        axes.set(yscale="log", xlim=(-0.3, 11.3), ylim=(2e-4, 40), xticks=n)
+        axes.set_yticks(10.0 ** np.arange(-3, 2), ["0.001", "0.01", "0.1", "1", "10"])
+        axes.minorticks_off()
+        for curve, bound, colour, marker in pair:
+            axes.plot(n, names[curve], color=colour, linewidth=1.6, marker=marker, markersize=6)
+            if bound is not None:
+                axes.plot(n, names[bound][1] ** n, color=colour, linewidth=1.4, linestyle=(0, (5, 3)))
+    s.axes.set_ylabel("norm of the gradient, relative to its start", color=INK, size=12)
+    s.text(5.6, 0.016, "RNN, new", BACK, 12, ha="right")
+    s.text(6, 0.5, "RNN, trained", FORWARD, 12)
+    s.text(8.6, 1.6, "bound for the new RNN", BACK, 11)
+    s.text(4.6, 20, "bound for the trained RNN\n(6000 at 11 steps)", FORWARD, 11, ha="left")
+    style = {"ha": "center", "va": "center", "size": 12}
+    panels[1].text(6, 0.5, "LSTM, new, forget gate bias 3", color=FORWARD, **style)
+    panels[1].text(6, 0.016, "LSTM, new", color=BACK, **{**style, "ha": "right"})
+    panels[1].text(5.5, 20, "the cell state", color=INK, **style)
+    return s
+
+
+def cliff() -> Sketch:
+    """The loss of the scalar network over its weight, and two steps from its wall, from the blocks of chapter 10."""
+    names = page("10-vanishing-exploding.md")
+    loss = np.vectorize(lambda w: names["Cliff"](w).gradient()[0])
+    s = Sketch(9.9, 4.6)
+    plot_on(s.axes, (0.08, 0.13, 0.89, 0.84), "w")
+    s.axes.set_ylabel("L", color=INK, size=12)
+    s.axes.set(xlim=(1.0, 2.02), ylim=(-0.35, 2.9))
+    w = np.sort(np.concatenate([np.linspace(1, 2, 101), np.linspace(1.305, 1.315, 101)]))
+    s.axes.plot(w, loss(w), color=INK, linewidth=1.8)
+    wall = names["wall"]
+    s.arrow((wall, 0.16), (2.01, 0.16), CUT)
+    s.text(1.72, 0.3, f"without clipping: to w = {names['far'][1]:.1f}", CUT, 12)
+    dots = np.array([names["near"][step] for step in (1, 2, 4, 8, 16, 32, 64, 128, 201)])
+    s.axes.plot(dots, loss(dots), "o", color=FORWARD, markersize=6)
+    s.text(1.31, -0.17, "clipped: after 1, 2, 4, 8, ... 128 and 201 steps", FORWARD, 12, ha="left")
+    s.axes.plot([wall], [0.16], marker="D", color=BACK, markersize=8)
+    s.text(wall - 0.018, 0.16, f"gradient −{-names['geometric']:.0f}", BACK, 12, ha="right")
+    return s
+
+
 FIGURES = {
     "01-forward": forward,
     "02-bptt": bptt,
@@ -449,6 +522,8 @@ FIGURES = {
     "06-recompute": recomputed,
     "07-gru": gru,
     "09-optimizers": optimizers,
+    "10-gradients": gradients,
+    "10-cliff": cliff,
 }
 
 if __name__ == "__main__":
