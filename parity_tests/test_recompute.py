@@ -16,15 +16,25 @@ OPTIONS = {"plain": {}, "layers": {"num_layers": 2, "bidirectional": True}, "no-
 T, B, I, H = 11, 3, 4, 5  # noqa: E741 the field's letters
 
 
+def carried(module, B, rng):
+    """Return random initial states that need a gradient and that nobody may write to."""
+    parts = module.num_layers * (2 if module.bidirectional else 1)
+    sizes = [getattr(module, "proj_size", 0) or H, H][: 2 if isinstance(module, LSTM) else 1]
+    states = [Tensor(rng.standard_normal((parts, B, size)), requires_grad=True) for size in sizes]
+    for state in states:
+        state.data.flags.writeable = False
+    return states
+
+
 def gradients(module, x, lengths, upstream):
     """Return what one call gives and every gradient, from random gradients of the output and of the final states."""
-    leaf = Tensor(x.copy(), requires_grad=True)
-    output, state = module(leaf, lengths=lengths)
-    states = state if isinstance(state, tuple) else (state,)
     rng = np.random.default_rng(upstream)
+    leaf, hx = Tensor(x.copy(), requires_grad=True), carried(module, x.shape[1], rng)
+    output, state = module(leaf, tuple(hx) if len(hx) > 1 else hx[0], lengths=lengths)
+    states = state if isinstance(state, tuple) else (state,)
     outputs = [output, *states]
     numpy_rnn.backward(outputs, [rng.standard_normal(o.shape) for o in outputs])
-    found = [np.asarray(o) for o in outputs] + [np.asarray(leaf.grad)]
+    found = [np.asarray(o) for o in outputs] + [np.asarray(leaf.grad), *(np.asarray(state.grad) for state in hx)]
     found += [np.asarray(p.grad) for p in module.parameters()]
     module.zero_grad()
     return found
@@ -48,6 +58,15 @@ def test_parity_with_pytorch(kind):
     make, own = KINDS[kind]
     module = make(I, H, 2, **own, dtype=np.float64, rng=1, recompute_every=4)
     assert check_parity(module, np.random.default_rng(2).standard_normal((T, B, I)), lengths=[11, 2, 7]).ok
+
+
+@pytest.mark.parametrize("every", [None, 1])
+def test_a_projection_that_no_gradient_reaches_has_none(every):
+    """Zeros instead would let an optimizer's weight decay move it."""
+    module = LSTM(I, H, proj_size=2, rng=1, recompute_every=every)
+    _, (_, c_n) = module(np.ones((1, B, I), np.float32))
+    c_n.backward(np.ones(c_n.shape, np.float32))
+    assert module.weight_hr_l0.grad is None
 
 
 @pytest.mark.parametrize("name", ["weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0"])
@@ -89,6 +108,13 @@ def test_saved_bytes_grow_as_the_states_kept(make):
 def test_what_is_no_number_of_steps_is_refused(make, value, error):
     with pytest.raises(error, match="recompute_every must be"):
         make(I, H, recompute_every=value)
+
+
+def test_a_number_set_later_is_checked_at_the_call():
+    module = GRU(I, H)
+    module.recompute_every = 0
+    with pytest.raises(ValueError, match="recompute_every must be at least 1, got 0"):
+        module(np.ones((T, B, I), np.float32))
 
 
 def test_the_repr_says_it():

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from numpy_rnn.cells.steps import Steps
+from numpy_rnn.modules.module import check_size
 from numpy_rnn.modules.recompute import Recomputed
 from numpy_rnn.tape import Saved
 from numpy_rnn.tensor import Tensor
@@ -80,6 +81,7 @@ class Part:
 
     def __init__(self, module: Any, names: Names, needs_x: bool, needs_states: Sequence[bool]) -> None:
         every = vars(module).get("recompute_every")
+        every = None if every is None else check_size("recompute_every", every)
         self.cell: Any = module._cell if every is None else Recomputed(module._cell, every)
         self.recomputes, self.options, self.names = every is not None, module._options(), names
         self.state_names, self.reverse = module._state_names, names.d == 1
@@ -136,11 +138,11 @@ class Part:
         inner = self.saved_inner.read()
         w_hr = []
         for projection in self.saved_w_hr:
-            if more_steps or dh is not None or d_final[0] is not None:
-                w_hr = [projection.read()]  # (6.43) (4.7)
-            else:  # unread: what it would multiply is zero, and no gradient of its own arrives
-                w_hr = [np.zeros(projection.shape, inner[-1].dtype)]
+            arrives = self.steps.T > 1 or dh is not None or d_final[0] is not None
+            if not arrives:
                 wanted = wanted - {"dw_hr"}
+            unread = np.zeros(projection.shape, self.parameters[0].dtype)  # what it would multiply is zero
+            w_hr = [projection.read() if again or arrives else unread]  # (6.43) (4.7)
         w_hh = self.saved_w_hh.read() if more_steps else None  # (2.27) (4.5) (4.7) (6.43)
         states: list[MaybeArray] = [None for _ in self.saved_states]
         for i in reversed(range(len(states))):
