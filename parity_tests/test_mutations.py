@@ -45,8 +45,8 @@ def test_the_page_says_what_the_runs_say(name: str, text) -> None:
 def test_no_difference_is_overlooked() -> None:
     a = np.array([1.0, 2.0])
     assert not differs(a, a.copy(), 0)
-    assert differs(a, a + [0, 3e-12], 1e-12)
-    assert not differs(a, a + [0, 1e-12], 1e-12)
+    assert differs(a, a + np.array([0, 3e-12]), 1e-12)
+    assert not differs(a, a + np.array([0, 1e-12]), 1e-12)
     assert differs(a, a.astype(np.float32), 1)
     assert differs(a, a[:, None], 1)
     assert differs(None, a, 1)

@@ -14,8 +14,9 @@ from unittest import mock
 def mutated(module_name: str, attribute: str, *edits: tuple[str, str]) -> Iterator[None]:
     """Inside the block, ``module_name.attribute`` does what the module's source says after the ``edits`` (old, new).
 
-    ``attribute`` is a function, a class, a method as ``Class.method``, or a ``cached_property``. Each ``old`` must stand exactly once in the
-    source: an edit whose place has moved fails loudly, as does one that changes nothing in ``attribute``.
+    ``attribute`` is a function, a class, a method as ``Class.method``, or a ``cached_property``.
+    Each ``old`` must stand exactly once in the source: an edit whose place has moved fails loudly, as does one that
+    changes nothing in ``attribute``.
     """
     module = importlib.import_module(module_name)
     source = inspect.getsource(module)

@@ -53,8 +53,8 @@ DIRECTIONS = [
         PART,
         [
             (
-                "        return steps.flipped(h) if self.reverse",
-                "        if self.reverse:\n            final[0] = steps.flipped(h)[steps.last]\n        return steps.flipped(h) if self.reverse",
+                "return steps.flipped(h) if self.reverse else h, final",
+                "turned = steps.flipped(h) if self.reverse else h; return turned, [turned[steps.last], *final[1:]]",
             )
         ],
         id="final-state-of-the-reverse-direction-at-the-end",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 from numpy_rnn.files import write_aside
@@ -19,7 +19,7 @@ PASSES, NOT_WEAKER = "●", "–"
 Verdicts = dict[str, bool | None]
 
 
-@lru_cache(maxsize=None)
+@cache
 def outcome(mistake: Mistake) -> tuple[bool, Verdicts]:
     """Whether the strong check notices the mistake, and whether each weak test does."""
     with mistake.planted():

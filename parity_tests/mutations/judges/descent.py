@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -199,7 +199,7 @@ class Descent:
         return self.run(ours=True)
 
     def falls(self) -> bool:
-        """Twenty steps towards a target, from one side (up, with maximize: the loss then is the distance's negative)."""
+        """Twenty steps towards a target; with maximize from the negative of the distance."""
         rng, settings = np.random.default_rng(3), dict(self.settings)
         sign = -1 if settings.get("maximize") else 1
         weight = numpy_rnn.Parameter(3 + rng.uniform(size=(4, 5)))
@@ -221,7 +221,7 @@ class Descent:
         return losses[-1] < losses[0]
 
 
-@lru_cache(maxsize=None)
+@cache
 def expected(case: Any) -> Mapping[str, Any]:
     """PyTorch's numbers."""
     return dict(case.run(ours=False))

@@ -16,7 +16,7 @@ LOOSE = 1e-2
 # Each name, and what it changes in the strong check.
 WEAK_TESTS = {
     "ones": "the upstream gradients are ones",
-    "output": "the loss reads the output alone, no final state",
+    "sum": "one window and `output.sum().backward()`: ones, one call, no final state in the loss",
     "T=1": "windows of one step",
     "h₀=0": "every window starts from zeros",
     "b=0": "all biases are zero",
@@ -27,6 +27,7 @@ WEAK_TESTS = {
     "1 call": "one call and one backward, one step of an optimizer or a schedule",
     "weights": "gradients of weights alone compared; of an optimizer the weights, not its state",
     "1e-2": "tolerance 1e-2",
+    "W/1000": "tolerance 1e-2, and recurrent weights of a thousandth, as where people divide their initial weights",
     "all": "all of these at once",
     "falls": "no comparison: the loss falls",
 }
