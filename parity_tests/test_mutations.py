@@ -42,6 +42,13 @@ def test_the_page_says_what_the_runs_say(name: str, text) -> None:
     assert found[1] == text(), "python -m parity_tests.mutations.table --write"
 
 
+def test_the_mistakes_that_the_page_speaks_of_are_there() -> None:
+    rows = re.findall(r"^\|.*\| (`[^|]*`) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    named = {name for row in rows for name in re.findall(r"`([^`]+)`", row)}
+    assert len(rows) == 15
+    assert named - {mistake.id for mistake in MISTAKES} == set()
+
+
 def test_no_difference_is_overlooked() -> None:
     a = np.array([1.0, 2.0])
     assert not differs(a, a.copy(), 0)
