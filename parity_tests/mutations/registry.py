@@ -10,6 +10,7 @@ from typing import Any
 from parity_tests.mutations import (
     descent,
     gru_cell,
+    head,
     layers,
     losses,
     lstm_cell,
@@ -21,6 +22,7 @@ from parity_tests.mutations import (
     tape,
 )
 from parity_tests.mutations.judges.descent import Descent, Loss
+from parity_tests.mutations.judges.head import Head
 from parity_tests.mutations.judges.judge import Judge
 from parity_tests.mutations.judges.network import Network
 
@@ -87,6 +89,7 @@ def _modules() -> Iterator[Mistake]:
         ("lengths and layouts", packing.FLIPS, Network("gru", lengths=True, bidirectional=True)),
         ("lengths and layouts", packing.PACKED, Network(lengths=True, packed=True)),
         ("lengths and layouts", packing.BATCH_FIRST, Network(batch_first=True)),
+        ("embedding, dropout, linear", head.MISTAKES, Head()),
         ("tape", [*tape.RULES, *tape.MISTAKES], Network(layers=1, rules=True)),
     ):
         for row in table:

@@ -53,7 +53,7 @@ def counted(mistakes: Sequence[Mistake]) -> list[str]:
 def summary() -> Iterator[str]:
     yield from head("area")
     for area, mistakes in areas().items():
-        yield row([f"[{area}](#{area.lower().replace(' ', '-')})", *counted(mistakes)])
+        yield row([f"[{area}](#{area.lower().replace(',', '').replace(' ', '-')})", *counted(mistakes)])
     yield row([f"all {len(MISTAKES)}", *counted(MISTAKES)])
 
 

@@ -202,7 +202,7 @@ class Descent:
         """Twenty steps towards a target; with maximize from the negative of the distance."""
         rng, settings = np.random.default_rng(3), dict(self.settings)
         sign = -1 if settings.get("maximize") else 1
-        weight = numpy_rnn.Parameter(3 + rng.uniform(size=(4, 5)))
+        weight = numpy_rnn.Parameter(3 + rng.uniform(size=(4, 3)))
         optimizer = getattr(numpy_rnn, self.optimizer)([weight], **settings)
         schedule: Any = None
         if self.schedule:
@@ -210,7 +210,7 @@ class Descent:
         losses = []
         for _ in range(20):
             optimizer.zero_grad()
-            loss = numpy_rnn.mse_loss(weight, np.zeros((4, 5)))
+            loss = numpy_rnn.mse_loss(weight, np.zeros((4, 3)))
             loss.backward(np.array(float(sign)))
             if self.clip:
                 clip.clip_grad_norm_([weight], 1.0)
