@@ -7,21 +7,14 @@ import numpy_rnn
 from numpy_rnn.cells.steps import Steps
 from parity_tests.helpers import assert_all_parity, randomise, run_both
 from parity_tests.mutations import mutated
+from parity_tests.mutations.gru_cell import BLOCK_MISTAKES, FORWARD_MISTAKES
 from torch_rnn import check_parity
 
 
-@pytest.mark.parametrize(
-    "edit",
-    [
-        ("n += np.multiply(r, s_t, out=part)", "n += w_hh[2 * H :] @ (r * h_t) + b"),
-        ("h_t = np.add(n, part, out=h_next)", "h_t = np.subtract(h_t, part, out=h_next)"),
-        ("open_gates(rz)", "np.multiply(r, 2, out=r); open_gates(rz)"),
-    ],
-    ids=["reset-before-the-product", "z-for-1-minus-z", "sigmoid-of-2x"],
-)
-def test_a_forward_that_computes_another_cell_is_noticed(edit: tuple[str, str]) -> None:
+@pytest.mark.parametrize("edits", FORWARD_MISTAKES)
+def test_a_forward_that_computes_another_cell_is_noticed(edits: list) -> None:
     rng = np.random.default_rng(2)
-    with mutated("numpy_rnn.cells.gru", "forward", edit):
+    with mutated("numpy_rnn.cells.gru", "forward", *edits):
         gru = numpy_rnn.GRU(3, 5, dtype="float64", rng=rng)
         assert not check_parity(gru, rng.normal(size=(7, 4, 3)), rng.normal(size=(1, 4, 5))).ok
 
@@ -41,19 +34,9 @@ def test_a_window_of_several_blocks(k: int, monkeypatch: pytest.MonkeyPatch) -> 
     assert parity_in_blocks(k, monkeypatch)
 
 
-@pytest.mark.parametrize(
-    ("function", "edit"),
-    [
-        ("forward", ("= h_t[:, : block.B], b_hn", "= h_0.T[:, : block.B], b_hn")),
-        ("backward", ("dh_waiting[:, : block.B] = dh_next  #", "dh_waiting[:, : block.B] = 0  #")),
-        ("backward", ("in reversed(list(zip(blocks, saved", "in list((zip(blocks, saved")),
-    ],
-    ids=["state-lost", "gradient-lost", "first-block-first"],
-)
-def test_what_goes_wrong_between_blocks_is_noticed(
-    function: str, edit: tuple[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with mutated("numpy_rnn.cells.gru", function, edit):
+@pytest.mark.parametrize(("function", "edits"), BLOCK_MISTAKES)
+def test_what_goes_wrong_between_blocks_is_noticed(function: str, edits: list, monkeypatch: pytest.MonkeyPatch) -> None:
+    with mutated("numpy_rnn.cells.gru", function, *edits):
         assert not parity_in_blocks(3, monkeypatch)
 
 

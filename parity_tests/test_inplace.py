@@ -10,6 +10,7 @@ import torch
 
 from parity_tests.helpers import assert_parity
 from parity_tests.mutations import mutated
+from parity_tests.mutations.tape import RULES
 from torch_rnn.inplace import story
 from torch_rnn.inplace.agreement import differences
 from torch_rnn.inplace.experiment import CARRIES, LOSSES, Experiment, Outcome, Window, run, true_gradients
@@ -304,33 +305,7 @@ def test_each_difference_is_reported(changed: dict[str, Any], said: str) -> None
         assert found.startswith(said)
 
 
-@pytest.mark.parametrize(
-    ("module", "attribute", "edits"),
-    [
-        # The check forgotten, late by one, or made where nothing is read.
-        ("numpy_rnn.tape", "Saved.read", [("self._counter.value != self.version", "False")]),
-        (
-            "numpy_rnn.tape",
-            "Saved.read",
-            [("self._counter.value != self.version", "self._counter.value > self.version + 1")],
-        ),
-        (
-            "numpy_rnn.modules.window",
-            "Part.backward",
-            [("self.saved_w_hh.read() if more_steps else None", "self.saved_w_hh.read()")],
-        ),
-        (
-            "numpy_rnn.modules.window",
-            "Part.backward",
-            [('if not more_steps and "dh_0" in wanted:', "if False:")],
-        ),
-        (
-            "numpy_rnn.modules.window",
-            "Part.backward",
-            [('self.saved_w_ih.read() if again or "dx" in wanted else None', "self.saved_w_ih.read()")],
-        ),
-    ],
-)
+@pytest.mark.parametrize(("module", "attribute", "edits"), RULES)
 def test_a_wrong_rule_is_noticed(module: str, attribute: str, edits: list[tuple[str, str]]) -> None:
     chosen = [replace(e, cell="rnn") for c in ("name", "clone") for e in experiments(c, "window", "optimizer")]
 

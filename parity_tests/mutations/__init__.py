@@ -1,5 +1,6 @@
 """Break the real source on purpose, in this process only, to see that a check notices."""
 
+import functools
 import importlib
 import inspect
 import types
@@ -13,8 +14,9 @@ from unittest import mock
 def mutated(module_name: str, attribute: str, *edits: tuple[str, str]) -> Iterator[None]:
     """Inside the block, ``module_name.attribute`` does what the module's source says after the ``edits`` (old, new).
 
-    ``attribute`` is a function, a class, or a method as ``Class.method``. Each ``old`` must stand exactly once in the
-    source: an edit whose place has moved fails loudly, as does one that changes nothing in ``attribute``.
+    ``attribute`` is a function, a class, a method as ``Class.method``, or a ``cached_property``.
+    Each ``old`` must stand exactly once in the source: an edit whose place has moved fails loudly, as does one that
+    changes nothing in ``attribute``.
     """
     module = importlib.import_module(module_name)
     source = inspect.getsource(module)
@@ -25,11 +27,8 @@ def mutated(module_name: str, attribute: str, *edits: tuple[str, str]) -> Iterat
     namespace = {"__name__": module_name}
     exec(compile(source, f"<mutated {module_name}>", "exec"), namespace)
     pairs = list(_functions(module, namespace, attribute))
-    bare = [(inspect.unwrap(before), inspect.unwrap(after)) for *_, before, after in pairs]
-    assert any(
-        before.__code__.co_code != after.__code__.co_code or _constants(before) != _constants(after)
-        for before, after in bare
-    )
+    bare = [(_function(before), _function(after)) for *_, before, after in pairs]
+    assert any(_meaning(before.__code__) != _meaning(after.__code__) for before, after in bare)
     with ExitStack() as stack:
         for owner, name, before, after in pairs:
             stack.enter_context(mock.patch.object(owner, name, _at_home(before, after, module)))
@@ -51,8 +50,16 @@ def _functions(module: Any, namespace: dict[str, Any], attribute: str) -> Iterat
         yield owner, last, before, after
 
 
+def _function(attribute: Any) -> Any:
+    return attribute.func if isinstance(attribute, functools.cached_property) else inspect.unwrap(attribute)
+
+
 def _at_home(before: Any, after: Any, module: Any) -> Any:
     """Return the edited code with the globals, the enclosing class and the decorators of the real one."""
+    if isinstance(before, functools.cached_property):
+        edited = functools.cached_property(_at_home(before.func, after.func, module))
+        edited.__set_name__(None, before.func.__name__)
+        return edited
     if hasattr(before, "__wrapped__"):
         real, edited = before.__wrapped__, _at_home(before.__wrapped__, after.__wrapped__, module)
         cells = tuple(types.CellType(edited) if c.cell_contents is real else c for c in before.__closure__)
@@ -63,7 +70,7 @@ def _at_home(before: Any, after: Any, module: Any) -> Any:
     return function
 
 
-def _constants(function: Any) -> str:
-    return repr([c for c in function.__code__.co_consts if not isinstance(c, types.CodeType)]) + repr(
-        function.__code__.co_names
-    )
+def _meaning(code: types.CodeType) -> tuple[Any, ...]:
+    """What the code does, with the functions inside it, wherever it stands."""
+    constants = [_meaning(c) if isinstance(c, types.CodeType) else repr(c) for c in code.co_consts]
+    return code.co_code, code.co_names, constants

@@ -82,3 +82,69 @@ MISTAKES = [
         id="assigned-not-added-over-time",
     ),
 ]
+
+# Edits of the forward, which then is that of another cell.
+FORWARD_MISTAKES = [
+    pytest.param(
+        [("n += np.multiply(r, s_t, out=part)", "n += w_hh[2 * H :] @ (r * h_t) + b")], id="reset-before-the-product"
+    ),
+    pytest.param(
+        [("h_t = np.add(n, part, out=h_next)", "h_t = np.subtract(h_t, part, out=h_next)")], id="z-for-1-minus-z"
+    ),
+    pytest.param([("open_gates(rz)", "np.multiply(r, 2, out=r); open_gates(rz)")], id="sigmoid-of-2x"),
+]
+
+# These show in a window of several blocks only: the function, and the edits.
+BLOCK_MISTAKES = [
+    pytest.param("forward", [("= h_t[:, : block.B], b_hn", "= h_0.T[:, : block.B], b_hn")], id="state-lost"),
+    pytest.param(
+        "backward", [("dh_waiting[:, : block.B] = dh_next  #", "dh_waiting[:, : block.B] = 0  #")], id="gradient-lost"
+    ),
+    pytest.param(
+        "backward", [("in reversed(list(zip(blocks, saved", "in list((zip(blocks, saved")], id="first-block-first"
+    ),
+]
+
+# The function, and the edits; no chapter works their numbers.
+MORE_MISTAKES = [
+    pytest.param(
+        "backward",
+        [("else dh.reshape(N, H)", "else dh.reshape(N, H) * (np.arange(N) >= N - steps.B)[:, None]")],
+        id="only-the-carry",
+    ),
+    pytest.param(
+        "backward", [(H_PREVIOUS, H_PREVIOUS.replace("saved.h_0", "h[steps.last]"))], id="h-wraps-round-at-t-0"
+    ),
+    pytest.param("backward", [(CARRY, "pass")], id="direct-path-alone"),
+    pytest.param("backward", [('w_hh.T.copy("C")', "np.concatenate(np.split(w_hh, 3), axis=1)")], id="w-hh-transposed"),
+    pytest.param("backward", [(LOOP, LOOP.replace("[::-1]", ""))], id="first-step-first"),
+    pytest.param("backward", [("dh_t += dh_next", "dh_t += 0")], id="nothing-carried"),
+    pytest.param("backward", [(DW_HH, DW_HH.replace("=", "= w_hh +"))], id="sum-starts-from-the-weights"),
+    pytest.param("backward", [(H_PREVIOUS, H_PREVIOUS.replace("saved.h_0", "0 * saved.h_0"))], id="h-0-taken-as-zero"),
+    pytest.param("backward", [("else dh_n.T", "else 0 * dh_n.T")], id="dh-n-dropped"),
+    pytest.param("backward", [(DR, DR.replace("r * (1 - r)", "1"))], id="reset-gate-without-derivative"),
+    pytest.param("backward", [(DZ, DZ.replace("z * (1 - z)", "z"))], id="z-for-its-derivative"),
+    pytest.param("backward", [(DN, DN.replace("n * n", "np.tanh(n) ** 2"))], id="tanh-applied-twice"),
+    pytest.param("backward", [(DN, "into_n = 1 - n * n")], id="dn-without-1-minus-z"),
+    pytest.param("backward", [(DB_IH, f"{DB_IH} / steps.B")], id="bias-mean-over-the-batch"),
+    pytest.param(
+        "backward",
+        [(DB_IH, "db_ih = dz[[*range(H, 2 * H), *range(2 * H, 3 * H), *range(H)]].sum(axis=1)")],
+        id="biases-of-the-gates-exchanged",
+    ),
+    pytest.param("backward", [("dw_hh, db_ih, db_hh)", "dw_hh, db_hh, db_ih)")], id="two-biases-exchanged"),
+    pytest.param(
+        "forward", [("h_t = np.add(n, part, out=h_next)", "np.add(n, part, out=h_next)")], id="state-not-carried"
+    ),
+    pytest.param(
+        "forward",
+        [("bias[: 2 * H] += b_hh[: 2 * H]", "bias += b_hh"), ("b_hn += b_hh", "b_hn += 0 * b_hh")],
+        id="two-biases-of-n-joined",
+    ),
+    pytest.param(
+        "forward",
+        [("else b_ih  #", "else b_ih[[*range(H, 2 * H), *range(H), *range(2 * H, 3 * H)]]  #")],
+        id="biases-in-the-order-z-r-n",
+    ),
+    pytest.param("forward", [("+= b_hh[2 * H :, None]", "+= b_hh[H : 2 * H, None]")], id="b-hn-of-another-gate"),
+]

@@ -155,4 +155,11 @@ MISTAKES = [
         "costs",
         ("np.maximum(z, 0) + tail", "np.maximum(-z, 0) + tail"),
     ),
+    mistake(
+        "probabilities-mean-over-K-for-N",
+        "cross_entropy",
+        CLASSES,
+        "_cross_entropy_of_probabilities",
+        ("total = losses.size", "total = logp.shape[1]"),
+    ),
 ]

@@ -16,6 +16,8 @@ W_BACK = "[w_hh[3 * H :], w_hh[: 3 * H]]"
 TO_DZ = "block.within(dz)[:, : 3 * H], block.within(dz)[:, 3 * H :] = d[:, H:], d[:, :H]"
 H_PREVIOUS = "steps.previous(saved.h_0, h)"
 DB = '(dz.sum(axis=1) if name in wanted else None for name in ("db_ih", "db_hh"))'
+UPSTREAM = "else dh.reshape(N, P)"
+BIAS = "np.zeros(4 * H, x.dtype))"
 STEPS = "arrays = (a[::-1] for a in"
 DW_HR = "np.tensordot(dhs, o * tanh_c,"
 BEFORE = "before, blocks = [saved.c_0.T, *(c[-1] for c in saved.c)],"
@@ -139,4 +141,64 @@ FORWARD_MISTAKES = [
     pytest.param([(EACH, EACH.replace("i, f", "f, i"))], id="i-and-f-exchanged"),
     pytest.param([("np.tanh(c_t, out=ig)", "c_t")], id="no-tanh-of-c"),
     pytest.param([("np.multiply(i, g, out=ig)", "np.multiply(1 - f, g, out=ig)")], id="one-minus-f-for-i"),
+]
+
+# The function, and the edits; no chapter works their numbers.
+MORE_MISTAKES = [
+    pytest.param(
+        "backward",
+        [(UPSTREAM, f"{UPSTREAM} * (np.arange(N) >= N - steps.B)[:, None]")],
+        id="only-the-carry",
+    ),
+    pytest.param(
+        "backward", [(H_PREVIOUS, H_PREVIOUS.replace("saved.h_0", "h[steps.last]"))], id="h-wraps-round-at-t-0"
+    ),
+    pytest.param(
+        "backward",
+        [
+            (
+                f"= {DB}",
+                f"= {DB.replace('dz.sum', 'dz[GATES].sum')}".replace(
+                    "GATES", "[*range(H), *range(H), *range(2 * H, 3 * H), *range(H)]"
+                ),
+            )
+        ],
+        id="biases-of-two-gates-from-a-third",
+    ),
+    pytest.param(
+        "backward",
+        [(f"np.concatenate({W_BACK}).T", f"np.concatenate(np.split(np.concatenate({W_BACK}), 4), axis=1)")],
+        id="w-hh-transposed",
+    ),
+    pytest.param("backward", [(STEPS, "arrays = (a for a in")], id="first-step-first"),
+    pytest.param("backward", [("dw_hh = dz @", "dw_hh = w_hh + dz @")], id="sum-starts-from-the-weights"),
+    pytest.param("backward", [(H_PREVIOUS, H_PREVIOUS.replace("saved.h_0", "0 * saved.h_0"))], id="h-0-taken-as-zero"),
+    pytest.param("backward", [(D_F_FIRST, D_F_FIRST.replace("*=", "*= 0 *"))], id="c-0-taken-as-zero"),
+    pytest.param("backward", [("else dh_n.T", "else 0 * dh_n.T")], id="dh-n-dropped"),
+    pytest.param("backward", [("else dc_n.T", "else 0 * dc_n.T")], id="dc-n-dropped"),
+    pytest.param("backward", [("dc_waiting.T if", "0 * dc_waiting.T if")], id="dc-0-zero"),
+    pytest.param("backward", [("d[:, : 3 * H] *= gates[:, : 3 * H]", "pass")], id="1-minus-gate-for-its-derivative"),
+    pytest.param("backward", [(D_G, "d_g *= i")], id="1-minus-g-for-its-derivative"),
+    pytest.param("backward", [(D_G, "d_g *= (1 + g) * g")], id="g-for-i"),
+    pytest.param("backward", [("d_o_t *= dm", "d_o_t *= dc")], id="output-gate-from-dc"),
+    pytest.param("backward", [(f"= {DB}", f"= {DB.replace('(dz', '((dz / steps.B)')}")], id="bias-mean-over-the-batch"),
+    pytest.param("backward", [(f"= {DB}", "= (dz.sum(axis=1), 0 * dz.sum(axis=1))")], id="two-biases-taken-as-one"),
+    pytest.param("forward", [("h_t = m if", "_ = m if")], id="state-not-carried"),
+    pytest.param(
+        "forward",
+        [("c_t = np.multiply(f, c_t, out=c_next)", "c_t = np.multiply(f, c_n[:, : block.B], out=c_next)")],
+        id="cell-state-not-carried",
+    ),
+    pytest.param(
+        "forward", [("open_gates(z_oif)", "open_gates(np.multiply(z_oif, 2, out=z_oif))")], id="sigmoid-of-2x"
+    ),
+    pytest.param(
+        "forward", [("open_gates(z_oif)", "z_oif[2 * H :] -= 1; open_gates(z_oif)")], id="1-added-to-the-forget-gate"
+    ),
+    pytest.param("forward", [("for b in (b_ih, b_hh)", "for b in (b_ih,)")], id="b-hh-left-out"),
+    pytest.param(
+        "forward",
+        [(BIAS, f"{BIAS}; bias = bias[[*range(2 * H), *range(3 * H, 4 * H), *range(2 * H, 3 * H)]]")],
+        id="biases-in-the-order-i-f-o-g",
+    ),
 ]
