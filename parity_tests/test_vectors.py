@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,7 @@ def judge(vectors: Golden) -> Any:
     return judge
 
 
+@cache
 def manifest(golden: Path) -> dict[str, Any]:
     return json.loads((golden / "manifest.json").read_text())
 
@@ -80,13 +82,19 @@ def run_port(golden: Path, cases: list[str], dtype: Any = np.float64, steps: boo
     content, results = manifest(golden), {}
     for name in cases:
         settings = content["cases"][name]
-        given = {key: recomputed(t).astype(dtype) for key, t in settings["tensors"].items() if "from" in t}
+        given = {key: array.astype(dtype) for key, array in inputs(golden, name).items()}
         with np.errstate(all="ignore"):
             found = network.run(given, settings)
             if steps:
                 found |= network.steps(given, settings, content["optimizers"])
         results |= {f"{name}/{key}": array for key, array in found.items()}
     return results
+
+
+@cache
+def inputs(golden: Path, name: str) -> dict[str, np.ndarray]:
+    """What goes into a case, by the manifest alone; computed once, since the loop over entries is slow."""
+    return {key: recomputed(t) for key, t in manifest(golden)["cases"][name]["tensors"].items() if "from" in t}
 
 
 def recomputed(tensor: dict[str, Any]) -> np.ndarray:

@@ -1,0 +1,25 @@
+"""pytest plug-in: a run of all tests uses two cores and measures coverage; a run of chosen tests does neither.
+
+Some tests alone cover little, and start faster in one process. What is given by hand wins: ``-n 0``, ``--no-cov``.
+A file stays on one core, from top to bottom: the blocks of a Markdown page share their names.
+"""
+
+import copy
+from collections.abc import Generator
+
+import pytest
+
+CHOICES = ("file_or_dir", "keyword", "markexpr", "collectonly", "lf", "failedfirst", "stepwise", "usepdb", "trace")
+ALL = ["--numprocesses=auto", "--maxprocesses=4", "--dist=loadfile", "--cov", "--cov-report=term", "--no-cov-on-fail"]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_load_initial_conftests(
+    early_config: pytest.Config, parser: pytest.Parser, args: list[str]
+) -> Generator[None]:
+    """Put the options of a whole run before what was given, and parse again, before other plug-ins look."""
+    given = early_config.known_args_namespace
+    if not any(getattr(given, name, None) for name in CHOICES):
+        args[:0] = ALL
+        early_config.known_args_namespace = parser.parse_known_args(args, namespace=copy.copy(early_config.option))
+    return (yield)
