@@ -27,7 +27,8 @@ from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
 
 ROOT = Path(__file__).resolve().parents[2]
-OPTIONS = ["-x", "-q", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning"]  # it is, before the fork
+# hypothesis and sybil, whose plug-ins pytest would rewrite, are imported before the fork
+OPTIONS = ["-x", "-q", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
 SECONDS, BYTES = 100, 8 * 2**30  # of the processor; a mutant that takes more of either is noticed
 
 # Of the eleven other operators a binary one becomes these; the others mostly raise at once.
