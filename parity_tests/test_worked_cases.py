@@ -208,3 +208,15 @@ def test_each_gradient_alone_is_as_among_all_and_needs_no_weight_that_it_does_no
         alone = cell.backward(*upstream, saved, *weights, wanted={field})
         expected = every._asdict() if field != "dw_hr" else {}
         _assert_same(alone, [expected.get(other) if other == field else None for other in cell.Gradients._fields])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_argument_may_be_given_by_name(name: str) -> None:
+    cell, given, biases, upstream = _larger(name, 2)
+    names = ("x", *("h_0", "c_0")[: len(CASES[name].states)], "w_ih", "w_hh", "b_ih", "b_hh")
+    *results, saved = cell.forward(*given, *biases)
+    *by_name, _ = cell.forward(**dict(zip(names, [*given, *biases], strict=True)))
+    _assert_same(by_name, results)
+    names = (*("dh", "dh_n", "dc_n")[: len(upstream)], "saved", "w_ih", "w_hh")
+    by_name = cell.backward(**dict(zip(names, [*upstream, saved, *given[-2:]], strict=True)))
+    _assert_same(by_name, cell.backward(*upstream, saved, *given[-2:]))

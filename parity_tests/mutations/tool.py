@@ -38,9 +38,13 @@ BINARY += ("ReplaceBinaryOperator_BitOr_BitAnd", "ReplaceBinaryOperator_BitAnd_B
 
 # By file, or by folder: the tests that must notice its mutants, those that notice most of them first.
 _CELL = ["test_worked_cases.py", "test_packing.py"]
+_RELU = [
+    f"test_rnn.py::test_relu_passes_no_{x}"
+    for x in ("gradient_at_zero_and_passes_it_at_nan", "infinite_upstream_gradient_where_it_is_closed")
+]
 TESTS = {
-    "numpy_rnn/cells": [*_CELL, "test_lstm_cell.py", "test_gru_cell.py", "test_rnn.py"],
-    "numpy_rnn/cells/rnn.py": [*_CELL, "test_rnn.py"],
+    "numpy_rnn/cells": [*_CELL, "test_lstm_cell.py", "test_gru_cell.py"],
+    "numpy_rnn/cells/rnn.py": [*_CELL, *_RELU, "test_rnn.py::test_all_gradients[2-True-relu-True-time-major-float64]"],
     "numpy_rnn/cells/lstm.py": [*_CELL, "test_lstm_cell.py"],
     "numpy_rnn/cells/gru.py": [*_CELL, "test_gru_cell.py"],
     "numpy_rnn/modules": [*_CELL, "test_rnn.py", "test_modules.py", "test_recompute.py", "test_inplace.py"],
