@@ -82,6 +82,18 @@ def test_all_that_a_forward_needs_must_be_as_it_was(make, name):
 
 
 @pytest.mark.parametrize("make", [LSTM, GRU])
+def test_the_initial_state_must_be_as_it_was_even_where_only_w_ih_learns(make):
+    module = make(I, H, rng=1, recompute_every=4).requires_grad_(False)
+    module.weight_ih_l0.requires_grad = True
+    h_0, c_0 = (Tensor(np.zeros((1, B, H), np.float32)) for _ in range(2))
+    output, _ = module(np.ones((T, B, I), np.float32), (h_0, c_0) if make is LSTM else h_0)
+    with no_grad():
+        h_0.add_(1)
+    with pytest.raises(InPlaceModificationError, match="h_0" if make is LSTM else "hx"):
+        output.backward(np.ones(output.shape, np.float32))
+
+
+@pytest.mark.parametrize("make", [LSTM, GRU])
 def test_saved_bytes_grow_as_the_states_kept(make):
     """At T = 400 and k = 20: 20 states of each kind and the output's h, against gates of every step."""
     T, B, I, H = 400, 4, 3, 16  # noqa: E741

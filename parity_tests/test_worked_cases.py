@@ -156,3 +156,67 @@ def test_a_backward_that_writes_into_its_upstream_gradients_is_noticed(name: str
     for edit in edits[name]:
         with mutated(case.cell.__name__, "backward", edit), pytest.raises(ValueError, match="read-only"):
             case.cell.backward(*upstream, saved, *case.weights[:2])
+
+
+def _larger(name: str, T: int) -> tuple[ModuleType, tuple[Any, ...], list[np.ndarray], list[np.ndarray]]:
+    """Return a cell, its forward's arguments up to ``w_hh``, its two biases, and all upstream gradients."""
+    rng, cell, gates = np.random.default_rng(5), CASES[name].cell, {"rnn": 1, "lstm": 4, "gru": 3}[name]
+    states = [rng.normal(size=(4, 5)) for _ in CASES[name].states]
+    weights = [rng.normal(size=(gates * 5, size)) for size in (3, 5)]
+    upstream = [rng.normal(size=(T, 4, 5)), *(rng.normal(size=(4, 5)) for _ in states)]
+    return cell, (rng.normal(size=(T, 4, 3)), *states, *weights), list(rng.normal(size=(2, gates * 5))), upstream
+
+
+def _assert_same(got: Any, expected: Any) -> None:
+    for one, other in zip(got, expected, strict=True):
+        assert (one is None) == (other is None)
+        assert one is None or np.array_equal(one, other)
+
+
+@pytest.mark.parametrize("left_out", [0, 1])
+@pytest.mark.parametrize("name", CASES)
+def test_a_bias_that_is_left_out_is_zero(name: str, left_out: int) -> None:
+    cell, given, biases, _ = _larger(name, 6)
+    zero, none = list(biases), list[Any](biases)
+    zero[left_out], none[left_out] = np.zeros_like(biases[left_out]), None
+    (h, *final, _), (h_zero, *final_zero, _) = cell.forward(*given, *none), cell.forward(*given, *zero)
+    _assert_same([h, *final], [h_zero, *final_zero])
+    assert not np.array_equal(h, cell.forward(*given, *biases)[0])
+
+
+@pytest.mark.parametrize(
+    ("name", "left_out"), [(name, i) for name, case in CASES.items() for i in range(1 + len(case.states))]
+)
+def test_an_upstream_gradient_that_is_left_out_is_zero(name: str, left_out: int) -> None:
+    cell, given, biases, upstream = _larger(name, 6)
+    zero, none = list(upstream), list[Any](upstream)
+    zero[left_out], none[left_out] = np.zeros_like(upstream[left_out]), None
+    saved = cell.forward(*given, *biases)[-1]
+    got, expected, other = (cell.backward(*each, saved, *given[-2:]) for each in (none, zero, upstream))
+    _assert_same(got, expected)
+    assert not np.array_equal(got.dx, other.dx)
+
+
+@pytest.mark.parametrize("T", [1, 2, 6])
+@pytest.mark.parametrize("name", CASES)
+def test_each_gradient_alone_is_as_among_all_and_needs_no_weight_that_it_does_not_pass(name: str, T: int) -> None:
+    cell, given, biases, upstream = _larger(name, T)
+    saved, (w_ih, w_hh) = cell.forward(*given, *biases)[-1], given[-2:]
+    every = cell.backward(*upstream, saved, w_ih, w_hh)
+    for field in cell.Gradients._fields:
+        weights = w_ih if field == "dx" else None, w_hh if T > 1 or field == "dh_0" else None
+        alone = cell.backward(*upstream, saved, *weights, wanted={field})
+        expected = every._asdict() if field != "dw_hr" else {}
+        _assert_same(alone, [expected.get(other) if other == field else None for other in cell.Gradients._fields])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_argument_may_be_given_by_name(name: str) -> None:
+    cell, given, biases, upstream = _larger(name, 2)
+    names = ("x", *("h_0", "c_0")[: len(CASES[name].states)], "w_ih", "w_hh", "b_ih", "b_hh")
+    *results, saved = cell.forward(*given, *biases)
+    *by_name, _ = cell.forward(**dict(zip(names, [*given, *biases], strict=True)))
+    _assert_same(by_name, results)
+    names = (*("dh", "dh_n", "dc_n")[: len(upstream)], "saved", "w_ih", "w_hh")
+    by_name = cell.backward(**dict(zip(names, [*upstream, saved, *given[-2:]], strict=True)))
+    _assert_same(by_name, cell.backward(*upstream, saved, *given[-2:]))

@@ -1,0 +1,176 @@
+"""Mutants made by cosmic-ray: ``python -m parity_tests.mutations.tool numpy_rnn/tape.py ...``, without a file: all.
+
+cosmic-ray edits one place of a source file at a time: ``a + b`` to ``a - b``, ``1`` to ``2``, ``<`` to ``<=``, a
+condition to its opposite, a loop to none. Each such mutant takes the place of the file in a process of its own, which
+runs the tests of that file, ``TESTS``. What they do not notice has survived, and is printed. ``SURVIVORS.md`` has the
+scores, and of each survivor the reason why no result can differ.
+
+A fresh Python for each mutant would spend its time importing PyTorch. So that is imported once, and forked from.
+"""
+
+import argparse
+import ast
+import multiprocessing
+import os
+import random
+import resource
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from cosmic_ray import plugins
+from cosmic_ray.ast import ast_nodes, get_ast
+from cosmic_ray.mutating import mutate_code
+
+ROOT = Path(__file__).resolve().parents[2]
+# hypothesis and sybil, whose plug-ins pytest would rewrite, are imported before the fork
+OPTIONS = ["-x", "-q", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
+SECONDS, BYTES = 100, 8 * 2**30  # of the processor; a mutant that takes more of either is noticed
+
+# Of the eleven other operators a binary one becomes these; the others mostly raise at once.
+BINARY = tuple(f"ReplaceBinaryOperator_{a}_{b}" for a in ("Add", "Sub", "Mul", "Div") for b in ("Add", "Sub", "Mul"))
+BINARY += (*(f"ReplaceBinaryOperator_{a}_Add" for a in ("FloorDiv", "Mod", "Pow")), "ReplaceBinaryOperator_Mul_Div")
+BINARY += ("ReplaceBinaryOperator_BitOr_BitAnd", "ReplaceBinaryOperator_BitAnd_BitOr")
+
+# By file, or by folder: the tests that must notice its mutants, those that notice most of them first.
+_CELL = ["test_worked_cases.py", "test_packing.py"]
+_RELU = [
+    f"test_rnn.py::test_relu_passes_no_{x}"
+    for x in ("gradient_at_zero_and_passes_it_at_nan", "infinite_upstream_gradient_where_it_is_closed")
+]
+TESTS = {
+    "numpy_rnn/cells": [*_CELL, "test_lstm_cell.py", "test_gru_cell.py"],
+    "numpy_rnn/cells/rnn.py": [*_CELL, *_RELU, "test_rnn.py::test_all_gradients[2-True-relu-True-time-major-float64]"],
+    "numpy_rnn/cells/lstm.py": [*_CELL, "test_lstm_cell.py"],
+    "numpy_rnn/cells/gru.py": [*_CELL, "test_gru_cell.py"],
+    "numpy_rnn/modules": [*_CELL, "test_rnn.py", "test_modules.py", "test_recompute.py", "test_inplace.py"],
+    "numpy_rnn/modules/recompute.py": ["test_recompute.py"],
+    "numpy_rnn/losses": ["test_losses.py"],
+    "numpy_rnn/tape.py": ["test_tape.py", "test_inplace.py", "test_explain.py"],
+    "numpy_rnn/gradcheck.py": ["test_gradcheck.py", "test_diagnosis.py"],
+    "numpy_rnn/packing.py": ["test_packing.py"],
+}
+
+
+class Mutant(NamedTuple):
+    """The ``occurrence``-th place in a file where an operator of cosmic-ray has something to edit; "" for no edit."""
+
+    path: str
+    line: int
+    operator: str = ""
+    occurrence: int = 0
+
+    def source(self) -> str:
+        source = (ROOT / self.path).read_text("utf-8")
+        return mutate_code(source, plugins.get_operator(self.operator)(), self.occurrence) if self.operator else source
+
+    def __str__(self) -> str:
+        lines = ((ROOT / self.path).read_text("utf-8"), self.source())
+        before, after = (text.splitlines()[self.line - 1].strip() for text in lines)
+        return f"{self.path}:{self.line}: {self.operator}\n    {before}\n    {after}"
+
+
+def tests_of(path: str) -> list[str]:
+    """Return the test files of a source file."""
+    names = TESTS.get(path) or TESTS[str(Path(path).parent)]
+    return [str(ROOT / "parity_tests" / name) for name in names]
+
+
+def mutants(path: str) -> Iterator[Mutant]:
+    """Yield every mutant of a file except of its annotations, whose edits change nothing or stop the import."""
+    source = (ROOT / path).read_text("utf-8")
+    types = [((a.lineno, a.col_offset), (a.end_lineno, a.end_col_offset)) for a in _annotations(ast.parse(source))]
+    nodes = list(ast_nodes(get_ast(source)))
+    for name in plugins.operator_names():
+        kind = plugins.get_operator(name)
+        if kind.arguments() or ("BinaryOperator" in name and name.removeprefix("core/") not in BINARY):
+            continue
+        operator = kind()
+        for i, (start, end) in enumerate(place for node in nodes for place in operator.mutation_positions(node)):
+            if not any(first <= start and end <= last for first, last in types):
+                yield Mutant(path, start[0], name, i)
+
+
+def _annotations(tree: ast.AST) -> Iterator[ast.expr]:
+    for node in ast.walk(tree):
+        written = node.returns if isinstance(node, ast.FunctionDef) else getattr(node, "annotation", None)
+        if written is not None:
+            yield written
+
+
+class NoEditsOfText:
+    """Leaves out the tests that edit source lines themselves: they would fail since the line is not what it was."""
+
+    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+        items[:] = [i for i in items if "mutated" not in _names(getattr(i, "function", None))]
+
+
+def _names(function: Any) -> tuple[str, ...]:
+    return function.__code__.co_names if hasattr(function, "__code__") else ()
+
+
+def notice(mutant: Mutant) -> bool:
+    """Whether the tests fail, crash or run out of time or memory with the mutant in the place of its file."""
+    child = os.fork()
+    if not child:
+        _run(mutant)
+    _, status = os.waitpid(child, 0)
+    return status != 0
+
+
+def _run(mutant: Mutant) -> None:
+    """Run the tests and leave this process, with 0 if they pass."""
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))  # not of the clock: a busy machine notices nothing
+    resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.dup2(null, 2)
+    source, mutated, get_code = mutant.source(), str(ROOT / mutant.path), SourceFileLoader.get_code
+
+    def code(loader: SourceFileLoader, name: str) -> Any:
+        return compile(source, mutated, "exec") if loader.path == mutated else get_code(loader, name)
+
+    SourceFileLoader.get_code = code
+    try:
+        os._exit(pytest.main([*OPTIONS, *tests_of(mutant.path)], plugins=[NoEditsOfText()]))
+    finally:
+        os._exit(1)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Run the mutants of source files; print those that no test notices.")
+    parser.add_argument("files", nargs="*", help="as numpy_rnn/tape.py; default: all that have tests here")
+    parser.add_argument(
+        "--every", type=int, default=1, metavar="K", help="only one in K mutants, drawn with a fixed seed"
+    )
+    parser.add_argument("--jobs", type=int, default=2, help="mutants at a time (default: 2)")
+    options = parser.parse_args()
+    files = options.files or [
+        path
+        for path in sorted(p.relative_to(ROOT).as_posix() for p in (ROOT / "numpy_rnn").rglob("*.py"))
+        if path in TESTS or str(Path(path).parent) in TESTS
+    ]
+    import hypothesis  # noqa: F401 imported here, the forked processes have it
+    import sybil  # noqa: F401
+    import torch  # noqa: F401
+
+    with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("fork")) as pool:
+        for path in files:
+            if notice(Mutant(path, 1)):
+                raise SystemExit(f"{path}: its tests fail without a mutant: {' '.join(tests_of(path))}")
+            chosen = list(mutants(path))
+            chosen = random.Random(0).sample(chosen, -(-len(chosen) // options.every))
+            counts = Counter[bool]()
+            for mutant, noticed in zip(chosen, pool.map(notice, chosen), strict=True):
+                counts[noticed] += 1
+                if not noticed:
+                    print(mutant, flush=True)
+            print(f"{path}: {counts[True]} of {len(chosen)} mutants noticed, {counts[False]} survived", flush=True)
+
+
+if __name__ == "__main__":
+    main()
