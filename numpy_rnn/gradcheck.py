@@ -64,8 +64,8 @@ def compare(name: str, got: Array, expected: Array, noise: float = 0.0) -> Compa
         name,
         got.shape,
         worst,
-        0.0 if worst == 0 or in_noise else worst / float(scale) if scale > 0 else np.inf,
-        0.0 if worst == 0 else worst / ulp if scale > 0 else np.inf,
+        0.0 if worst == 0 or in_noise else worst / float(scale) if scale > 0 else np.inf,  # (11.3)
+        0.0 if worst == 0 else worst / ulp if scale > 0 else np.inf,  # (11.4)
         tuple(int(i) for i in index),
         float(got[index]),
         float(expected[index]),
