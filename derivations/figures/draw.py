@@ -494,11 +494,11 @@ def rounding() -> Sketch:
         axes.spines[["top", "right"]].set_visible(False)
         axes.set_title(title, color=INK, size=13)
         axes.set_xlabel("optimizer step", color=INK, size=12)
-        for dtype, colour in [("float32", BACK), ("float64", FORWARD)]:
+        for dtype, colour, width in [("float32", BACK, 2.2), ("float64", FORWARD, 1.1)]:
             base = sunspot_losses(dtype, ours)
             band = np.array([apart(sunspot_losses(dtype, ours, control=c), base, dtype) for c in range(8)])
             axes.fill_between(steps, band.min(axis=0), band.max(axis=0), color=colour, alpha=0.3, linewidth=0)
-            axes.plot(steps, apart(sunspot_losses(dtype, theirs, TORCH), base, dtype), color=colour, linewidth=1.3)
+            axes.plot(steps, apart(sunspot_losses(dtype, theirs, TORCH), base, dtype), color=colour, linewidth=width)
             if wrong is not None:
                 bug = apart(sunspot_losses(dtype, wrong), base, dtype)
                 axes.plot(steps, bug, color=INK, linewidth=1.4, linestyle=(0, (5, 3) if dtype == "float32" else (1, 2)))
