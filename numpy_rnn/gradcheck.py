@@ -60,12 +60,14 @@ def compare(name: str, got: Array, expected: Array, noise: float = 0.0) -> Compa
     worst = float(error[index])
     in_noise = worst <= noise and scale <= 1e3 * noise
     ulp = float(np.spacing(scale.astype(np.result_type(got, expected))))
+    relative = 0.0 if worst == 0 or in_noise else worst / float(scale) if scale > 0 else np.inf  # (11.3)
+    ulps = 0.0 if worst == 0 else worst / ulp if scale > 0 else np.inf  # (11.4)
     return Comparison(
         name,
         got.shape,
         worst,
-        0.0 if worst == 0 or in_noise else worst / float(scale) if scale > 0 else np.inf,
-        0.0 if worst == 0 else worst / ulp if scale > 0 else np.inf,
+        relative,
+        ulps,
         tuple(int(i) for i in index),
         float(got[index]),
         float(expected[index]),

@@ -4,19 +4,26 @@ The same input gives the same bytes. Each figure has a light panel of its own, s
 """
 
 import re
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import matplotlib
 import numpy as np
+import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import numpy_rnn
+from numpy_rnn import tasks
+from numpy_rnn.training import NUMPY, Backend, train
+from numpy_rnn.typing import Array
+from torch_rnn.backend import TORCH
 from torch_rnn.measure.grid import Row
 from torch_rnn.measure.memory import allocated_at_once, numpy_saved
 from torch_rnn.measure.sides import Data, numpy_module
+from torch_rnn.twins import twin
 
 HERE = Path(__file__).parent
 INK, FORWARD, BACK, CUT, PANEL, BOX = "#1f2933", "#1f6fb2", "#c2410c", "#b91c1c", "#fbfaf7", "#e6eef6"
@@ -510,6 +517,77 @@ def cliff() -> Sketch:
     return s
 
 
+def sunspot_losses(
+    dtype: str, optimizer: Callable[[Any], Any], backend: Backend = NUMPY, control: int | None = None
+) -> Array:
+    """The default run of ``rnn-parity curves`` with another optimizer; a control starts one ulp away in each weight."""
+    task = tasks.load("sunspots")
+    model: Any = task.model("rnn", 16, dtype=dtype, rng=0)
+    if control is not None:
+        rng = np.random.default_rng(control)
+        for p in model.parameters():
+            p.data[...] = np.nextafter(p.data, np.where(rng.integers(0, 2, p.shape), np.inf, -np.inf).astype(dtype))
+    model = model if backend is NUMPY else twin(model)
+    x, y = task.x.astype(dtype), task.y.astype(dtype)
+    records = train(model, optimizer(model.parameters()), x, y, backend, window=20, epochs=30)
+    return np.array([record.loss for record in records])
+
+
+def rounding() -> Sketch:
+    """Two training runs, NumPy against PyTorch and against itself from weights one ulp away, in both dtypes."""
+    s = Sketch(11.6, 5.4)
+    runs: list[tuple[str, Any, Any, Any]] = [
+        (
+            "the default run: rounding is forgotten",
+            lambda p: numpy_rnn.Adadelta(p, lr=1.0),
+            lambda p: torch.optim.Adadelta(p, lr=1.0),
+            lambda p: numpy_rnn.Adadelta(p, lr=1.0, eps=1.001e-6),
+        ),
+        (
+            "Adam with the rate 0.1: rounding is multiplied",
+            lambda p: numpy_rnn.Adam(p, lr=0.1),
+            lambda p: torch.optim.Adam(p, lr=0.1),
+            None,
+        ),
+    ]
+    steps = np.arange(1, 331)
+
+    def apart(losses: Array, base: Array, dtype: str) -> Array:
+        """The largest difference over the ten steps up to each; equal losses are drawn a quarter of an ulp apart."""
+        difference = np.maximum(np.abs(losses - base), np.finfo(dtype).eps / 4 * base)
+        return np.array([difference[max(0, k - 10) : k].max() for k in steps])
+
+    for column, (title, ours, theirs, wrong) in enumerate(runs):
+        axes = s.figure.add_axes((0.075 + 0.485 * column, 0.125, 0.425, 0.79), facecolor=PANEL)
+        axes.set(yscale="log", xlim=(1, 330), ylim=(3e-18, 8))
+        axes.set_yticks([1e-16, 1e-12, 1e-8, 1e-4, 1])
+        axes.minorticks_off()
+        axes.tick_params(colors=INK, labelsize=11)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.set_title(title, color=INK, size=13)
+        axes.set_xlabel("optimizer step", color=INK, size=12)
+        for dtype, colour, width in [("float32", BACK, 2.2), ("float64", FORWARD, 1.1)]:
+            base = sunspot_losses(dtype, ours)
+            band = np.array([apart(sunspot_losses(dtype, ours, control=c), base, dtype) for c in range(8)])
+            axes.fill_between(steps, band.min(axis=0), band.max(axis=0), color=colour, alpha=0.3, linewidth=0)
+            axes.plot(steps, apart(sunspot_losses(dtype, theirs, TORCH), base, dtype), color=colour, linewidth=width)
+            if wrong is not None:
+                bug = apart(sunspot_losses(dtype, wrong), base, dtype)
+                axes.plot(steps, bug, color=INK, linewidth=1.4, linestyle=(0, (5, 3) if dtype == "float32" else (1, 2)))
+        if wrong is not None:
+            axes.set_ylabel("|difference of the loss|", color=INK, size=12)
+            for y, text, colour in [
+                (4e-3, "a bug: eps = 1.001e-6 for 1e-6, the same in both dtypes", INK),
+                (2e-6, "float32", BACK),
+                (4e-15, "float64", FORWARD),
+            ]:
+                axes.text(322, y, text, color=colour, size=11, ha="right")
+        else:
+            axes.text(322, 2.2, "float32", color=BACK, size=11, ha="right")
+            axes.text(322, 1e-4, "float64", color=FORWARD, size=11, ha="right")
+    return s
+
+
 FIGURES = {
     "01-forward": forward,
     "02-bptt": bptt,
@@ -524,6 +602,7 @@ FIGURES = {
     "09-optimizers": optimizers,
     "10-gradients": gradients,
     "10-cliff": cliff,
+    "11-rounding": rounding,
 }
 
 if __name__ == "__main__":
