@@ -13,7 +13,8 @@ from parity_tests.mutations.table import PAGE, outcome, page, weak_tests
 JUDGES = list(dict.fromkeys(mistake.judge for mistake in MISTAKES))
 
 
-@pytest.mark.parametrize("judge", JUDGES, ids=str)
+# numbered: the text of a judge may hold the address of a function, and workers must give tests the same names
+@pytest.mark.parametrize("judge", JUDGES, ids=[f"{type(judge).__name__}-{i}" for i, judge in enumerate(JUDGES)])
 def test_what_is_right_passes_every_test(judge) -> None:
     """Else a weak test could seem to notice."""
     assert not notices(judge)

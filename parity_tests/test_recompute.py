@@ -26,13 +26,13 @@ def carried(module, B, rng):
     return states
 
 
-def gradients(module, x, lengths, upstream):
-    """Return what one call gives and every gradient, from random gradients of the output and of the final states."""
+def gradients(module, x, lengths, upstream, read=slice(None)):
+    """Return what one call gives and every gradient, from random gradients of those results that are ``read``."""
     rng = np.random.default_rng(upstream)
     leaf, hx = Tensor(x.copy(), requires_grad=True), carried(module, x.shape[1], rng)
     output, state = module(leaf, tuple(hx) if len(hx) > 1 else hx[0], lengths=lengths)
     states = state if isinstance(state, tuple) else (state,)
-    outputs = [output, *states]
+    outputs = [output, *states][read]
     numpy_rnn.backward(outputs, [rng.standard_normal(o.shape) for o in outputs])
     found = [np.asarray(o) for o in outputs] + [np.asarray(leaf.grad), *(np.asarray(state.grad) for state in hx)]
     found += [np.asarray(p.grad) for p in module.parameters()]
@@ -51,6 +51,17 @@ def test_the_gradients_are_those_without(kind, options, lengths, every):
     x = np.random.default_rng(2).standard_normal((T, B, I))
     for one, other in zip(gradients(module, x, lengths, 3), gradients(again, x, lengths, 3), strict=True):
         assert_allclose(other, one, rtol=0, atol=1e-12 * max(1, np.abs(one).max()))
+
+
+@pytest.mark.parametrize("lengths", [None, [11, 2, 7]], ids=["equal", "lengths"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_result_that_the_loss_does_not_read_has_no_gradient(kind, lengths):
+    make, own = KINDS[kind]
+    x = np.random.default_rng(2).standard_normal((T, B, I))
+    for read in [slice(i, i + 1) for i in range(3 if make is LSTM else 2)]:
+        module, again = (make(I, H, **own, dtype=np.float64, rng=1, recompute_every=k) for k in (None, 4))
+        for one, other in zip(*(gradients(m, x, lengths, 3, read) for m in (module, again)), strict=True):
+            assert_allclose(other, one, rtol=0, atol=1e-12 * max(1, np.abs(one).max()))
 
 
 @pytest.mark.parametrize("kind", KINDS)

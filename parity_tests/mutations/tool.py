@@ -22,9 +22,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from cosmic_ray import plugins
-from cosmic_ray.ast import ast_nodes, get_ast
-from cosmic_ray.mutating import mutate_code
 
 ROOT = Path(__file__).resolve().parents[2]
 # hypothesis and sybil, whose plug-ins pytest would rewrite, are imported before the fork
@@ -65,6 +62,9 @@ class Mutant(NamedTuple):
     occurrence: int = 0
 
     def source(self) -> str:
+        from cosmic_ray import plugins
+        from cosmic_ray.mutating import mutate_code
+
         source = (ROOT / self.path).read_text("utf-8")
         return mutate_code(source, plugins.get_operator(self.operator)(), self.occurrence) if self.operator else source
 
@@ -82,6 +82,9 @@ def tests_of(path: str) -> list[str]:
 
 def mutants(path: str) -> Iterator[Mutant]:
     """Yield every mutant of a file except of its annotations, whose edits change nothing or stop the import."""
+    from cosmic_ray import plugins  # here, since the tests import this file, and do not need it
+    from cosmic_ray.ast import ast_nodes, get_ast
+
     source = (ROOT / path).read_text("utf-8")
     types = [((a.lineno, a.col_offset), (a.end_lineno, a.end_col_offset)) for a in _annotations(ast.parse(source))]
     nodes = list(ast_nodes(get_ast(source)))
