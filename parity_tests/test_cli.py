@@ -268,6 +268,15 @@ def test_what_goes_wrong_on_the_way_is_one_line(call, monkeypatch, error, status
     assert re.fullmatch(message + "\n", err)
 
 
+def test_a_missing_module_of_our_own_is_no_advice_to_install_something(call, monkeypatch):
+    def fail(run):
+        raise ModuleNotFoundError("No module named 'torch_rnn.lost'", name="torch_rnn.lost")
+
+    monkeypatch.setattr(curves, "_train", fail)
+    with pytest.raises(ModuleNotFoundError, match=r"torch_rnn\.lost"):
+        call("curves", *QUICK)
+
+
 @pytest.mark.parametrize("missing", ["torch", "matplotlib", "rich"])
 def test_missing_library(tmp_path, missing):
     """As where it is not installed: one line that says what to install."""
