@@ -326,6 +326,16 @@ def test_bad_input_is_one_line_and_status_2(call, monkeypatch, tmp_path, argv, m
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_directory_that_cannot_be_written_into_is_said_before_the_time_is_spent(call, monkeypatch):
+    def refuse(**_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(command, "_measure", lambda settings: pytest.fail("measured before --json was looked at"))
+    monkeypatch.setattr(command, "TemporaryFile", refuse)
+    message = "argument --json: cannot write into .: Permission denied"
+    assert call("--json", "a.json") == (2, "", f"rnn-parity bench: error: {message}\n")
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

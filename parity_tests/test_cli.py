@@ -1,6 +1,7 @@
 """The command ``rnn-parity``: what it prints and writes, its exit statuses, and bad input."""
 
 import csv
+import io
 import json
 import os
 import re
@@ -97,6 +98,7 @@ def test_article_brings_its_own_defaults(call, tmp_path):
         (["--lr", "0.5", "--window", "2"], {"lr": 0.5, "window": 2, "optimizer": "adadelta"}),
         (["--optimizer", "sgd"], {"lr": 0.05, "window": 1, "optimizer": "sgd"}),
         (["--optimizer", "adadelta"], {"lr": 0.01}),
+        (["--clip", "off"], {"clip": None}),
         (["--task", "sine"], {"lr": 1.0, "hidden": 16, "window": 20}),
         (["--task", "sine", "--optimizer", "sgd", "--hidden", "2"], {"lr": 0.05, "hidden": 2}),
     ],
@@ -316,6 +318,22 @@ def test_what_goes_wrong_on_the_way_is_one_line(call, monkeypatch, error, status
     got, _, err = call("curves", *QUICK)
     assert got == status
     assert re.fullmatch(message + "\n", err)
+
+
+def test_the_output_may_go_into_a_string(monkeypatch):
+    """As in a notebook, whose streams are no files with an encoding."""
+    monkeypatch.setattr("sys.stdout", io.StringIO())
+    assert main(["gradients", "--hidden", "2", "--window", "3"]) == 0
+    assert "dweight_hh_l0" in sys.stdout.getvalue()
+
+
+def test_a_missing_module_of_our_own_is_no_advice_to_install_something(call, monkeypatch):
+    def fail(run):
+        raise ModuleNotFoundError("No module named 'torch_rnn.lost'", name="torch_rnn.lost")
+
+    monkeypatch.setattr(curves, "_train", fail)
+    with pytest.raises(ModuleNotFoundError, match=r"torch_rnn\.lost"):
+        call("curves", *QUICK)
 
 
 @pytest.mark.parametrize("missing", ["torch", "matplotlib", "rich"])

@@ -190,6 +190,14 @@ def test_a_backward_that_writes_into_its_upstream_gradient_is_refused() -> None:
         check_backward(lambda x: x * x, lambda d, x: [np.multiply(d, 2 * x, out=d)], X)
 
 
+def test_an_error_of_the_function_itself_is_not_taken_for_ours() -> None:
+    def forward(x: np.ndarray) -> np.ndarray:
+        raise ValueError("x comes from nowhere")
+
+    with pytest.raises(ValueError, match=r"^x comes from nowhere$"):
+        check_backward(forward, lambda d, x: [d], X)
+
+
 @pytest.mark.parametrize("step", [0, -1.0, np.nan, np.inf, "a"])
 def test_a_step_that_is_none_is_refused(step: Any) -> None:
     with pytest.raises(ValueError, match="step must be a finite number above 0"):

@@ -334,3 +334,9 @@ def test_bad_settings_by_message() -> None:
     for settings, message in cases:
         with pytest.raises(ValueError, match=message):
             Experiment(**settings)
+
+
+@pytest.mark.parametrize("side", SIDES.values(), ids=SIDES)
+def test_an_error_of_another_kind_is_not_taken_for_one_of_the_two(side: Any) -> None:
+    with pytest.raises(RuntimeError, match=r"^shapes cannot be multiplied$"):
+        side.failure(RuntimeError("shapes cannot be multiplied"))
