@@ -331,7 +331,7 @@ def test_a_directory_that_cannot_be_written_into_is_said_before_the_time_is_spen
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(command, "_measure", lambda settings: pytest.fail("measured before --json was looked at"))
-    monkeypatch.setattr(command, "TemporaryFile", refuse)
+    monkeypatch.setattr("torch_rnn.cli.options.TemporaryFile", refuse)
     message = "argument --json: cannot write into .: Permission denied"
     assert call("--json", "a.json") == (2, "", f"rnn-parity bench: error: {message}\n")
 

@@ -108,7 +108,11 @@ def two_hundred_steps(name: str, settings: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(("name", "settings"), SETTINGS)
 def test_two_hundred_steps(name: str, settings: dict[str, Any]) -> None:
-    two_hundred_steps(name, settings)
+    try:
+        two_hundred_steps(name, settings)
+    except AssertionError as error:
+        error.add_note(f"{name} with {settings}")
+        raise
 
 
 @pytest.mark.parametrize(("name", "settings", "mutation"), MISTAKES)

@@ -227,3 +227,10 @@ def test_indices_that_are_no_order_are_refused(indices: list[int]) -> None:
     for call in (lambda: numpy_rnn.pad_packed_sequence(wrong), lambda: MODULE(wrong)):
         with pytest.raises(ValueError, match="sorted_indices must hold each of 0 to B-1 = 4 once"):
             call()
+
+
+@pytest.mark.parametrize("B", [8, 20, 100])
+def test_sequences_of_one_length_keep_their_order(B: int) -> None:
+    lengths = np.random.default_rng(B).integers(1, 4, B)
+    packed = numpy_rnn.pack_padded_sequence(np.zeros((3, B)), lengths, enforce_sorted=False)
+    assert_array_equal(packed.sorted_indices, sorted(range(B), key=lambda b: -lengths[b]))

@@ -8,7 +8,19 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
 import numpy_rnn
-from numpy_rnn import GRU, LSTM, RNN, Dropout, Embedding, GRUCell, LSTMCell, RNNCell, SequenceModel, Tensor
+from numpy_rnn import (
+    GRU,
+    LSTM,
+    RNN,
+    Dropout,
+    Embedding,
+    GRUCell,
+    InPlaceModificationError,
+    LSTMCell,
+    RNNCell,
+    SequenceModel,
+    Tensor,
+)
 from numpy_rnn.training import NUMPY
 from parity_tests.helpers import assert_parity, randomise
 from torch_rnn import check_parity, to_numpy, twin
@@ -236,3 +248,20 @@ def test_what_comes_out_is_the_users_to_write_into(kind: Any) -> None:
         gradients.append([p.grad.numpy() for p in module.parameters()])
     for a, b in zip(*gradients, strict=True):
         assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("shape", [(4, 5), (5,)], ids=["batch", "unbatched"])
+@pytest.mark.parametrize(("kind", "written"), [(RNNCell, 0), (GRUCell, 0), (LSTMCell, 0), (LSTMCell, 1)])
+def test_a_state_written_in_place_after_the_step_is_an_error_as_in_pytorch(
+    kind: Any, written: int, shape: tuple[int, ...]
+) -> None:
+    cell = kind(3, 5, dtype="float64", rng=0)
+    theirs = twin(cell)
+    states = [np.ones(shape) for _ in range(2 if kind is LSTMCell else 1)]
+    for module, tensor in ((cell, Tensor), (theirs, torch.from_numpy)):
+        hx = [tensor(state.copy()) for state in states]
+        new = module(tensor(np.ones((*shape[:-1], 3))), tuple(hx) if len(hx) > 1 else hx[0])
+        hx[written].add_(np.ones(shape) if tensor is Tensor else 1)
+        output = new[0] if isinstance(new, tuple) else new
+        with pytest.raises((InPlaceModificationError, RuntimeError), match="modified by an inplace operation"):
+            output.backward(tensor(np.ones(shape)))

@@ -578,3 +578,15 @@ def test_the_advice_fits_what_was_written() -> None:
     assert "`h[:, done] = 0`" in messages["state"]
     assert "carried" not in messages["state"]
     assert "h_0 [4, 3] is at version 1" in messages["state"]
+
+
+def test_a_view_of_a_view_shares_the_version_and_its_write_is_seen() -> None:
+    """The memory of ``h`` is a view already, as that of a ``batch_first`` output is."""
+    h = Tensor(np.arange(6.0).reshape(2, 3).T)
+    first = h[0]
+    weight = Tensor(np.ones(2), requires_grad=True)
+    loss = mse_loss(weight, first, "sum")
+    h[0] = np.zeros(2)
+    assert first.version == h.version == 1
+    with pytest.raises(InPlaceModificationError):
+        loss.backward()
