@@ -3,13 +3,13 @@
 import copy
 import json
 import re
+from functools import partial
 
 import numpy as np
 import pytest
 
 from numpy_rnn.cells import gru, lstm
 from torch_rnn.cli import accuracy as command
-from torch_rnn.cli.main import main
 from torch_rnn.measure import accuracy, accuracy_report, cases, functions, truth
 from torch_rnn.measure.accuracy import Settings
 from torch_rnn.measure.cases import Case
@@ -40,18 +40,8 @@ def record():
 
 
 @pytest.fixture
-def call(tmp_path, capsys, monkeypatch):
-    """Run the command in an empty directory and return its exit status, stdout and stderr."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*argv):
-        try:
-            status = main(["accuracy", *map(str, argv)])
-        except SystemExit as exit:
-            status = exit.code
-        return status, *capsys.readouterr()
-
-    return call
+def call(run):
+    return partial(run, "accuracy")
 
 
 @pytest.fixture

@@ -3,13 +3,13 @@
 import copy
 import json
 import re
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
 
 from torch_rnn.cli import bench as command
-from torch_rnn.cli.main import main
 from torch_rnn.measure import compare, goals, grid, growth, limit, memory, overhead, recompute, report, sides, timing
 from torch_rnn.measure.bench import PHASES, Settings, Task, measure
 from torch_rnn.measure.grid import Row
@@ -36,18 +36,8 @@ def record():
 
 
 @pytest.fixture
-def call(tmp_path, capsys, monkeypatch):
-    """Run the command in an empty directory and return its exit status, stdout and stderr."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*argv):
-        try:
-            status = main(["bench", *map(str, argv)])
-        except SystemExit as exit:
-            status = exit.code
-        return status, *capsys.readouterr()
-
-    return call
+def call(run):
+    return partial(run, "bench")
 
 
 @pytest.fixture

@@ -66,15 +66,12 @@ class Steps:
         self.T, self.B, self.N = len(batch_sizes), batch_sizes[0], sum(batch_sizes)  # (5.15)
         self.equal = batch_sizes[-1] == self.B
 
-    def blocks(self, size: int, every: int | None = None) -> list[Block]:
-        """Return the window as blocks of equal batch size, which fit the cache where a row takes ``size`` bytes.
-
-        With ``every`` instead: blocks of so many steps, less only where the batch size changes or the window ends.
-        """
+    def blocks(self, size: int) -> list[Block]:
+        """Return the window as blocks of equal batch size, which fit the cache where a row takes ``size`` bytes."""
         blocks, start = [], 0
         for B, run in groupby(self.batch_sizes):
             left = len(list(run))
-            most = every or max(1, CACHE // max(1, B * size))
+            most = max(1, CACHE // max(1, B * size))
             while left:
                 k = min(left, most)
                 blocks.append(Block(slice(start, start + k * B), k, B))
