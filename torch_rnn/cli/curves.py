@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import ast
 import os
+import shlex
+import sys
 import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict, fields
@@ -24,15 +26,19 @@ from torch_rnn.cli.options import (
     own_defaults,
     positive,
     positive_or_off,
+    seconds,
     whole,
 )
+from torch_rnn.cli.progress import stoppable, training
 from torch_rnn.curves.defaults import LEARNING_RATES
 
 if TYPE_CHECKING:  # torch, matplotlib and rich are loaded when the command runs
     from torch_rnn.curves.runs import Run, Settings
+    from torch_rnn.curves.snapshot import Keeper
 
 ROWS = 8  # of the table of epochs
 STATUS = {"rounding": 0, "not rounding": 1, "cannot tell": 3}
+BESIDE = ("--resume", "--epochs", "--snapshot-every")
 
 SUMMARY = "train on both backends, compare the loss curves: rounding or a bug?"
 DESCRIPTION = """\
@@ -58,7 +64,14 @@ Written into --out, replacing what an earlier run left there:
   curves.csv  every optimizer step: both losses, and both gradient norms before
               clipping, with all their digits
   curves.png  both curves, and below them their difference
-  run.json    all settings, versions, figures and the verdict"""
+  run.json    all settings, versions, figures and the verdict
+  snapshot.npz
+              what --resume needs; also written every 10 seconds on the way
+
+Ctrl-C (or SIGTERM) ends a run after the step it is at, with all these files. Of
+a run that is killed what is lost is what came after its last snapshot. Either
+goes on with --resume, and every bit of curves.csv and run.json is then what it
+would have been, on the same kind of processor and with the same versions."""
 EPILOG = f"""\
 {own_defaults()}An option that you give always wins.
 
@@ -67,12 +80,14 @@ exit status:
   1  they differ by more than rounding
   2  bad input
   3  the data do not decide, or a loss is nan or infinite
+  130, 143  stopped by Ctrl-C, by SIGTERM
 
 examples:
   rnn-parity curves
   rnn-parity curves --dtype float32 --torch-dtype float64 --out float32-curves
   rnn-parity curves --task text --cell lstm --layers 2 --dropout 0.2
-  rnn-parity curves --optimizer sgd --optimizer-settings momentum=0.9 --clip 1"""
+  rnn-parity curves --optimizer sgd --optimizer-settings momentum=0.9 --clip 1
+  rnn-parity curves --resume loss-curves --epochs 60"""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -126,6 +141,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="created if need be (default: loss-curves)",
     )
+    output.add_argument(
+        "--resume",
+        type=directory,
+        metavar="DIR",
+        help="go on with the run in DIR, which keeps all its settings; with --epochs it becomes longer or shorter",
+    )
+    output.add_argument(
+        "--snapshot-every",
+        type=seconds,
+        default=10.0,
+        metavar="SECONDS",
+        help="time between two snapshots, but ten times what one takes (default: 10)",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -133,9 +161,48 @@ def run(args: argparse.Namespace) -> int:
     os.environ["MPLBACKEND"] = "agg"  # nothing is shown, whatever the user's matplotlib is set to
     import torch
 
-    from torch_rnn.curves import report, runs, verdict
+    from torch_rnn.curves import report, snapshot, verdict
 
     torch.set_num_threads(1)  # the tensors are tiny; and the order of additions, so every bit, is the same everywhere
+    run = _begun(args) if args.resume is None else _resumed(args)
+    try:
+        report.prepare(args.out)
+    except OSError as error:
+        reason = error.strerror or error
+        raise BadInput(f"argument --out: expected a directory to write into, got {args.out}: {reason}") from error
+
+    print(command_line("curves", {**_words(run.settings), "out": args.out}), end="\n\n")
+    if args.resume is not None:
+        print(f"{'Ended already' if run.over else 'Resumed'} at step {len(run.pairs)} of {run.total}.", end="\n\n")
+    keeper = snapshot.Keeper(run, args.out / snapshot.NAME, args.snapshot_every, _refused)
+    stopped = _train(run, keeper)
+    judged = verdict.judge(run)
+    scores = run.scores()
+    try:
+        paths = report.write(args.out, run, scores, judged)  # first of all, should nobody listen to the rest
+        failure = None
+    except OSError as error:
+        paths, failure = [], error
+
+    print(_epoch_table(report.epoch_losses(run.pairs)), end="\n\n")
+    print(_score_table(run.task, scores) if scores else f"The task {run.task.name} has no test span.", end="\n\n")
+    print(textwrap.fill(judged.sentence(), 78, break_on_hyphens=False), end="\n\n")
+    print("\n".join(f"wrote {path}" for path in paths))
+    again = f"rnn-parity curves --resume {shlex.quote(str(args.out))}"
+    if failure is not None:
+        kept = "nothing is kept" if keeper.saved is None else f"step {keeper.saved} is kept: {again}"
+        raise BadInput(f"cannot write into {args.out}: {failure.strerror or failure}; of {len(run.pairs)} steps {kept}")
+    if stopped is not None:
+        sys.stdout.flush()
+        print(f"stopped at step {len(run.pairs)} of {run.total}; to go on: {again}", file=sys.stderr)
+        return 128 + stopped
+    return STATUS[judged.outcome]
+
+
+def _begun(args: argparse.Namespace) -> Run:
+    """Return a new run of the settings that were given."""
+    from torch_rnn.curves import runs, snapshot
+
     fill_defaults(args, tasks.load(args.task))
     for name in ("optimizer_settings", "schedule_settings"):
         setattr(args, name, dict(getattr(args, name)))
@@ -144,23 +211,39 @@ def run(args: argparse.Namespace) -> int:
         run = runs.Run(settings)
     except (ValueError, TypeError) as error:
         raise BadInput(f"argument {_blamed(str(error), settings)}: {error}") from error
+    if place := snapshot.unfinished(args.out / snapshot.NAME):
+        raise BadInput(
+            f"argument --out: {args.out} holds a run that stopped at step {place[0]} of {place[1]}: go on with it by "
+            f"--resume {shlex.quote(str(args.out))}, name another directory, or delete its {snapshot.NAME}"
+        )
+    return run
+
+
+def _resumed(args: argparse.Namespace) -> Run:
+    """Return the run that stopped in the directory of --resume, which is then that of --out."""
+    from torch_rnn.curves import snapshot
+
+    given = [word.partition("=")[0] for word in args.words if word.startswith("--")]
+    if beside := [option for option in given if option not in BESIDE]:
+        also = " and ".join(BESIDE[1:])
+        raise BadInput(f"argument {beside[0]}: not allowed with --resume, whose run keeps its settings; {also} are")
+    args.out = args.resume
+    path = args.out / snapshot.NAME
     try:
-        report.prepare(args.out)
-    except OSError as error:
-        reason = error.strerror or error
-        raise BadInput(f"argument --out: expected a directory to write into, got {args.out}: {reason}") from error
+        return snapshot.load(path, epochs=args.epochs)
+    except FileNotFoundError:
+        raise BadInput(
+            f"argument --resume: expected a directory that holds a run, got {args.resume} without {snapshot.NAME}, "
+            f"which a run writes every {snapshot.EVERY:g} seconds and when it ends"
+        ) from None
+    except (ValueError, OSError) as error:
+        raise BadInput(f"argument --resume: {error}") from error
 
-    print(command_line("curves", {**_words(settings), "out": args.out}), end="\n\n")
-    _train(run)
-    judged = verdict.judge(run)
-    scores = run.scores()
-    paths = report.write(args.out, run, scores, judged)  # first of all, should nobody listen to the rest
 
-    print(_epoch_table(report.epoch_losses(run.pairs)), end="\n\n")
-    print(_score_table(run.task, scores) if scores else f"The task {args.task} has no test span.", end="\n\n")
-    print(textwrap.fill(judged.sentence(), 78, break_on_hyphens=False), end="\n\n")
-    print("\n".join(f"wrote {path}" for path in paths))
-    return STATUS[judged.outcome]
+def _refused(error: OSError) -> None:
+    """Say that a run cannot be saved."""
+    reason = error.strerror or error
+    print(f"rnn-parity curves: cannot save the run: {reason}; it goes on, and tries again", file=sys.stderr)
 
 
 def _words(settings: Settings) -> dict[str, object]:
@@ -220,23 +303,16 @@ def directory(text: str) -> Path:
     return Path(text).expanduser()
 
 
-def _train(run: Run) -> None:
-    """Go through the steps; a terminal is shown how far they are."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    console = Console(stderr=True)
-    columns = (
-        TextColumn("training"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("steps, loss {task.fields[loss]}"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        bar = progress.add_task("", total=run.total, loss="")
+def _train(run: Run, keeper: Keeper) -> int | None:
+    """Go through the steps and save the run; return the number of the signal that stopped it before its end."""
+    with stoppable() as signal, training(len(run.pairs), run.total) as show:
         for ours, _ in run.train():
-            progress.update(bar, advance=1, loss=f"{ours.loss:.4g}")
+            show(ours.loss)
+            if signal() is not None:
+                break
+            keeper.after_step()
+        keeper.save()
+        return None if run.over else signal()
 
 
 def _epoch_table(losses: Sequence[tuple[int, float, float]]) -> str:

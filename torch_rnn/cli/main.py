@@ -75,7 +75,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a path may have letters that the terminal has not
     parser = build_parser()
-    args, unknown = parser.parse_known_args(argv)
+    words = sys.argv[1:] if argv is None else argv
+    args, unknown = parser.parse_known_args(words, argparse.Namespace(words=words))
     if unknown:
         args.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     try:
