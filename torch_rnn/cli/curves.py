@@ -152,7 +152,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=seconds,
         default=10.0,
         metavar="SECONDS",
-        help="time between two snapshots, but ten times what one takes (default: 10)",
+        help="time between two snapshots (default: 10; 0: one after each step)",
     )
 
 

@@ -133,9 +133,9 @@ def unfinished(path: Path) -> tuple[int, int] | None:
 class Keeper:
     """Saves a run every so many seconds while somebody trains it; a disk that refuses does not stop the training.
 
-    ``every``: the seconds; but it is trained ``SHARE`` times as long as saving takes, whatever that is. ``refused`` is
-    called with the error when a snapshot cannot be written, and the one before could. ``saved`` is the step of the last
-    one, None before the first.
+    ``every``: the seconds, 0 for after each step; but it is trained at least ``SHARE`` times as long as saving took.
+    ``refused`` is called with the error when a snapshot cannot be written, and the one before could. ``saved`` is the
+    step of the last one, None before the first.
     """
 
     def __init__(self, run: Run, path: Path, every: float, refused: Callable[[OSError], None]) -> None:
@@ -160,7 +160,7 @@ class Keeper:
                 self.refused(error)
             self.failed = True
         now = time.monotonic()
-        self._due = now + max(self.every, SHARE * (now - began))
+        self._due = now + (max(self.every, SHARE * (now - began)) if self.every else 0)
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -191,7 +191,7 @@ def _digest(task: Task) -> str:
     digest = hashlib.sha256(f"{task.train_steps}".encode())
     for array in (task.inputs, task.targets):
         digest.update(f" {array.dtype} {array.shape} ".encode())
-        digest.update(memoryview(np.ascontiguousarray(array)).cast("B"))
+        digest.update(array.ravel().data)
     return digest.hexdigest()
 
 
