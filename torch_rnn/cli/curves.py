@@ -190,8 +190,8 @@ def run(args: argparse.Namespace) -> int:
     print("\n".join(f"wrote {path}" for path in paths))
     again = f"rnn-parity curves --resume {shlex.quote(str(args.out))}"
     if failure is not None:
-        kept = "nothing is kept" if keeper.saved is None else f"step {keeper.saved} is kept: {again}"
-        raise BadInput(f"cannot write into {args.out}: {failure.strerror or failure}; of {len(run.pairs)} steps {kept}")
+        kept = "nothing is saved for --resume" if keeper.saved is None else f"step {keeper.saved} is saved: {again}"
+        raise BadInput(f"cannot write into {args.out}: {failure.strerror or failure}; {kept}")
     if stopped is not None:
         sys.stdout.flush()
         print(f"stopped at step {len(run.pairs)} of {run.total}; to go on: {again}", file=sys.stderr)
@@ -231,7 +231,7 @@ def _resumed(args: argparse.Namespace) -> Run:
     path = args.out / snapshot.NAME
     try:
         return snapshot.load(path, epochs=args.epochs)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise BadInput(
             f"argument --resume: expected a directory that holds a run, got {args.resume} without {snapshot.NAME}, "
             f"which a run writes every {snapshot.EVERY:g} seconds and when it ends"
@@ -241,9 +241,8 @@ def _resumed(args: argparse.Namespace) -> Run:
 
 
 def _refused(error: OSError) -> None:
-    """Say that a run cannot be saved."""
-    reason = error.strerror or error
-    print(f"rnn-parity curves: cannot save the run: {reason}; it goes on, and tries again", file=sys.stderr)
+    """Say that a run cannot be saved; it goes on, and the next snapshot may be written."""
+    print(f"rnn-parity curves: cannot save what --resume needs: {error.strerror or error}", file=sys.stderr)
 
 
 def _words(settings: Settings) -> dict[str, object]:

@@ -123,7 +123,7 @@ def unfinished(path: Path) -> tuple[int, int] | None:
     """Return how many steps the run of a snapshot has made, of how many; None if it has ended, or there is none."""
     try:
         content, arrays = _read(path)
-    except (FileNotFoundError, ValueError):
+    except (OSError, ValueError):
         return None
     finite = all(np.isfinite(arrays[f"{side}.losses"][-1:, 0]).all() for side in (0, 1))
     made, planned = content["made"], content["planned"]
