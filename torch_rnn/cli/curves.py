@@ -164,7 +164,11 @@ def run(args: argparse.Namespace) -> int:
     from torch_rnn.curves import report, snapshot, verdict
 
     torch.set_num_threads(1)  # the tensors are tiny; and the order of additions, so every bit, is the same everywhere
-    run = _begun(args) if args.resume is None else _resumed(args)
+    if args.resume is None:
+        run = prepared(args)
+        _check_unfinished(args.out)
+    else:
+        run = _resumed(args)
     try:
         report.prepare(args.out)
     except OSError as error:
@@ -199,24 +203,32 @@ def run(args: argparse.Namespace) -> int:
     return STATUS[judged.outcome]
 
 
-def _begun(args: argparse.Namespace) -> Run:
-    """Return a new run of the settings that were given."""
-    from torch_rnn.curves import runs, snapshot
+def prepared(args: argparse.Namespace) -> Run:
+    """Return the run that the options describe, at its first step.
+
+    Raises ``BadInput`` for a value that the task, the model or the optimizer refuses; it names the option.
+    """
+    from torch_rnn.curves.runs import Run, Settings
 
     fill_defaults(args, tasks.load(args.task))
     for name in ("optimizer_settings", "schedule_settings"):
         setattr(args, name, dict(getattr(args, name)))
-    settings = runs.Settings(**{field.name: getattr(args, field.name) for field in fields(runs.Settings)})
+    settings = Settings(**{field.name: getattr(args, field.name) for field in fields(Settings)})
     try:
-        run = runs.Run(settings)
+        return Run(settings)
     except (ValueError, TypeError) as error:
         raise BadInput(f"argument {_blamed(str(error), settings)}: {error}") from error
-    if place := snapshot.unfinished(args.out / snapshot.NAME):
+
+
+def _check_unfinished(directory: Path) -> None:
+    """Raise ``BadInput`` if a new run would replace one that can go on."""
+    from torch_rnn.curves import snapshot
+
+    if place := snapshot.unfinished(directory / snapshot.NAME):
         raise BadInput(
-            f"argument --out: {args.out} holds a run that stopped at step {place[0]} of {place[1]}: go on with it by "
-            f"--resume {shlex.quote(str(args.out))}, name another directory, or delete its {snapshot.NAME}"
+            f"argument --out: {directory} holds a run that stopped at step {place[0]} of {place[1]}: go on with it by "
+            f"--resume {shlex.quote(str(directory))}, name another directory, or delete its {snapshot.NAME}"
         )
-    return run
 
 
 def _resumed(args: argparse.Namespace) -> Run:
