@@ -113,7 +113,8 @@ def test_a_run_that_is_killed_again_and_again_is_the_run(run, tmp_path: Path) ->
             argv = ["--resume", "killed"] if kill else [*words[1:], "--out", "killed"]
             pid, status = start("curves", *argv, "--snapshot-every", "0")
             step = 5 + 20 * kill + moments.randrange(15)
-            while (snapshot.unfinished(path) or (0, 0))[0] < step:
+            late = time.monotonic() + 120
+            while (snapshot.unfinished(path) or (0, 0))[0] < step and time.monotonic() < late:
                 time.sleep(0.05)
             time.sleep(0.02 * moments.random())
             os.kill(pid, signal.SIGKILL)
