@@ -62,6 +62,16 @@ def no_picture(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report, "write", write)
 
 
+@pytest.fixture(autouse=True)
+def no_signal_is_ignored() -> Iterator[None]:
+    """As Ctrl-C is where the tests run in the background."""
+    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    before = {number: signal.signal(number, handler) for number, handler in usual.items()}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
 VARIANTS: dict[str, dict[str, Any]] = {
     "adadelta": {"lr": 1.0, "layers": 2, "dropout": 0.4},
     "sgd": {"carry": "reset", "clip": 0.5, "optimizer_settings": {"momentum": 0.9, "nesterov": True}},
