@@ -172,7 +172,7 @@ def _format(path: Path) -> tuple[Callable[[dict[str, Array], Path], None], Calla
     """How to save and to load a file of this suffix."""
     suffix = path.suffix.lower()
     if suffix == ".npz":
-        return _save_npz, _load_npz
+        return _save_npz, read_npz
     if suffix == ".safetensors":
         try:
             import safetensors  # noqa: F401
@@ -218,7 +218,8 @@ def _save_npz(arrays: dict[str, Array], path: Path) -> None:
                 npy.write_array(file, little, allow_pickle=False)
 
 
-def _load_npz(path: Path) -> dict[str, Array]:
+def read_npz(path: Path) -> dict[str, Array]:
+    """Return the arrays of a ``.npz`` file by name; pickled objects and damaged files raise ``ValueError``."""
     arrays: dict[str, Array] = {}
     content = path.read_bytes()
     errors = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, OSError, ValueError, struct.error)
@@ -297,4 +298,4 @@ def _blame(path: Path, *errors: type[Exception]) -> Iterator[None]:
     try:
         yield
     except errors as error:
-        raise ValueError(f"{path} is not a whole {path.suffix} file of weights: {error}") from None
+        raise ValueError(f"{path} is not a whole {path.suffix} file: {error}") from None

@@ -108,13 +108,13 @@ def summary(run: Run, scores: Sequence[tuple[Score, Score]], verdict: Verdict) -
         },
         "measure": run.task.measure,
         "baseline": run.task.baseline,
-        "target": run.task.target,
         "scores": [
             {
                 "span": ours.span,
                 "numpy": number(ours.error),
                 "torch": number(theirs.error),
                 "baseline": number(ours.baseline),
+                "target": ours.target,
             }
             for ours, theirs in scores
         ],
@@ -161,9 +161,10 @@ def figure(run: Run, verdict: Verdict) -> Figure:
 
 def _subtitle(s: Settings) -> str:
     layers = f"{s.layers} layer{'s' if s.layers > 1 else ''}"
+    more = ("bidirectional, " if s.bidirectional else "") + (f"projection {s.proj_size}, " if s.proj_size else "")
     optimizer = f"{s.optimizer} lr {s.lr:g}" + ("" if s.clip is None else f" clip {s.clip:g}")
     return (
-        f"{s.cell}, {s.hidden} hidden, {layers}, window {s.window}, carry {s.carry}, {optimizer}, "
+        f"{s.cell}, {s.hidden} hidden, {layers}, {more}window {s.window}, carry {s.carry}, {optimizer}, "
         f"{' and '.join(dict.fromkeys(s.dtypes))}, seed {s.seed}"
     )
 
