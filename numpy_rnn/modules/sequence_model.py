@@ -57,9 +57,7 @@ class SequenceModel(Module):
         if cell not in CELLS:
             raise ValueError(f"cell must be one of {', '.join(CELLS)}, got {cell!r}")
         if proj_size and cell != "lstm":
-            raise ValueError(
-                f"proj_size must be 0 for cell {cell}, for an LSTM alone has a projection, got {proj_size}"
-            )
+            raise ValueError(f"proj_size must be 0 for cell {cell}, which has no projection, got {proj_size}")
         rng = np.random.default_rng(rng)
         if vocabulary is not None:
             self.embedding = Embedding(vocabulary, input_size, dtype=dtype, rng=rng)

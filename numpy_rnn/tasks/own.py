@@ -11,7 +11,6 @@ import numpy as np
 
 from numpy_rnn.tasks.table import not_utf8, read_column
 from numpy_rnn.tasks.task import Task, affordable, characters, cut, next_symbol, one_step_ahead
-from numpy_rnn.typing import Array
 from numpy_rnn.weights import read_npz
 
 MOST_SYMBOLS = 2**20
@@ -156,7 +155,7 @@ def from_npz(path: str | os.PathLike[str], split: float = 0.8) -> Task:
             raise ValueError(f"npz must hold finite numbers, got {array[where]} at {letter}{list(where)}")
     with np.errstate(over="ignore", invalid="ignore"):
         variance, test = float(y.var()), slice(train_steps, len(y))
-        error = float(np.mean((y[test] - y[:train_steps].mean(axis=(0, 1))) ** 2))
+        squared = float(np.mean((y[test] - y[:train_steps].mean(axis=(0, 1))) ** 2))
     if not 0 < variance < np.inf:
         raise ValueError(f"npz must hold y that varies, with a finite variance, got the variance {variance:g}")
     return Task(
@@ -165,7 +164,7 @@ def from_npz(path: str | os.PathLike[str], split: float = 0.8) -> Task:
         y,
         train_steps,
         {span: test},
-        {span: error / variance},
+        {span: squared / variance},
         defaults,
         variance,
         baseline="training mean",

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import csv
-import io
 import math
 import os
 from array import array
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import Any, TextIO
+from typing import TextIO
 
 import numpy as np
 

@@ -184,7 +184,7 @@ class Task:
             sha.update(repr(array.shape).encode())
             wide = np.int64 if array.dtype.kind == "i" else np.float64
             for part in parts(array):
-                sha.update(np.ascontiguousarray(part, wide))
+                sha.update(np.ascontiguousarray(part, wide).data)
         return sha.hexdigest()
 
 
@@ -237,10 +237,10 @@ def next_symbol(name: str, inputs: Array, targets: Array, train_steps: int, span
     0.223
     """
     test = slice(train_steps, len(targets))
-    seen, asked = (
-        sum(np.bincount(part.ravel(), minlength=fields["symbols"]) for part in parts(targets[steps]))
-        for steps in (slice(train_steps), test)
-    )
+    seen, asked = np.zeros((2, fields["symbols"]), int)  # how often each symbol comes
+    for counts, steps in ((seen, slice(train_steps)), (asked, test)):
+        for part in parts(targets[steps]):
+            counts += np.bincount(part.ravel(), minlength=len(counts))
     shares = (seen + 1.0) / (seen + 1.0).sum()  # so that none is impossible
     frequencies = float(-(asked * np.log(shares)).sum() / asked.sum())
     return Task(

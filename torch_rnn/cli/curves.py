@@ -33,6 +33,7 @@ if TYPE_CHECKING:  # torch, matplotlib and rich are loaded when the command runs
     from torch_rnn.curves.runs import Run, Settings
 
 ROWS = 8  # of the table of epochs
+NAMES = ("NumPy", "PyTorch")
 STATUS = {"rounding": 0, "not rounding": 1, "cannot tell": 3}
 
 SUMMARY = "train on both backends, compare the loss curves: rounding or a bug?"
@@ -196,9 +197,8 @@ def run(args: argparse.Namespace) -> int:
     print(_epoch_table(report.epoch_losses(run.pairs)), end="\n\n")
     print(_score_table(task, scores) if scores else f"The task {task.name} has no test span.", end="\n\n")
     if lines := run.samples():
-        print("Both write on, by the same random numbers:")
         print(
-            "\n".join(f"  {name:<9}{line}" for name, line in zip(("NumPy", "PyTorch"), lines, strict=True)), end="\n\n"
+            "Both write on, by the same random numbers:", *map("  {:<9}{}".format, NAMES, lines), sep="\n", end="\n\n"
         )
     print(textwrap.fill(judged.sentence(), 78, break_on_hyphens=False), end="\n\n")
     print("\n".join(f"wrote {path}" for path in paths))

@@ -16,7 +16,7 @@ from numpy_rnn import tasks
 from numpy_rnn.tasks import Score, Task
 from numpy_rnn.training import Record
 from numpy_rnn.typing import Array
-from torch_rnn.curves.defaults import complete
+from torch_rnn.curves.defaults import complete, origin
 from torch_rnn.curves.report import figure
 from torch_rnn.curves.runs import SIDES, Run, Settings, Side
 from torch_rnn.curves.verdict import Verdict, judge

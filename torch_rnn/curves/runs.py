@@ -229,7 +229,7 @@ class Run:
         return list(zip(*scores, strict=True))
 
     def samples(self, characters: int = 60) -> tuple[str, ...]:
-        """Return how each trained model, NumPy's and PyTorch's, goes on from the end of the text that it was trained on.
+        """Return how each trained model, NumPy's and PyTorch's, goes on from the end of its training text.
 
         Both draw by the same random numbers, from the seed; line ends and the like become spaces. Empty for a task
         that is no text, and for a network that reads backwards too, which cannot write.
