@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -55,7 +56,7 @@ def from_csv(
                 f"{len(known)} rows"
             )
         series = (values - mean) / std
-        if not np.isfinite(series.var()):
+        if not np.isfinite(std + series.var()):
             largest = max(values.max(), -values.min())
             raise ValueError(f"column must have numbers whose squares are finite, got {name!r} with up to {largest:g}")
     test = f"last {rows - 1 - train_steps} row" + ("s" if rows - 2 > train_steps else "")
@@ -92,7 +93,7 @@ def from_text(path: str | os.PathLike[str], split: float = 0.9) -> Task:
     def pieces() -> Iterator[str]:
         with open(path, encoding="utf-8-sig") as file:
             try:
-                while piece := file.read(2**20):
+                while piece := file.read(2**16):
                     yield piece
             except UnicodeDecodeError as error:
                 raise not_utf8("text", path, error) from None
@@ -123,11 +124,13 @@ def from_npz(path: str | os.PathLike[str], split: float = 0.8) -> Task:
     Raises ``ValueError`` for a file or arrays that cannot be used, ``OSError`` for a file that cannot be read.
     """
     try:
-        arrays = read_npz(Path(path))
+        arrays = read_npz(Path(path), ("x", "y"))
     except ValueError as error:
         raise ValueError(f"npz must be a .npz file with the arrays x and y: {error}") from None
     if not {"x", "y"} <= arrays.keys():
-        raise ValueError(f"npz must hold the arrays x and y, got {', '.join(arrays) or 'none'} in {os.fspath(path)}")
+        with zipfile.ZipFile(path) as archive:
+            names = [name.removesuffix(".npy") for name in archive.namelist()]
+        raise ValueError(f"npz must hold the arrays x and y, got {', '.join(names) or 'none'} in {os.fspath(path)}")
     x, y = arrays["x"], arrays["y"]
     came = f"got x {x.shape} {x.dtype} and y {y.shape} {y.dtype}"
     numbers = x.dtype.kind == y.dtype.kind == "f" and x.ndim == y.ndim == 3

@@ -197,9 +197,7 @@ def run(args: argparse.Namespace) -> int:
     print(_epoch_table(report.epoch_losses(run.pairs)), end="\n\n")
     print(_score_table(task, scores) if scores else f"The task {task.name} has no test span.", end="\n\n")
     if lines := run.samples():
-        print(
-            "Both write on, by the same random numbers:", *map("  {:<9}{}".format, NAMES, lines), sep="\n", end="\n\n"
-        )
+        print("Both write on by the same random numbers:", *map("  {:<9}{}".format, NAMES, lines), sep="\n", end="\n\n")
     print(textwrap.fill(judged.sentence(), 78, break_on_hyphens=False), end="\n\n")
     print("\n".join(f"wrote {path}" for path in paths))
     return STATUS[judged.outcome]
@@ -213,9 +211,8 @@ def _load(args: argparse.Namespace) -> tasks.Task:
         message = str(error)
         raise BadInput(f"argument {blamed(message)}: {message.replace('fill_missing', '--fill-missing')}") from error
     except OSError as error:
-        path = args.csv or args.text or args.npz
-        option = next(name for name in ("csv", "text", "npz") if getattr(args, name) == path)
-        raise BadInput(f"argument --{option}: expected a file, got {path}: {error.strerror or error}") from error
+        ((option, path),) = ((n, p) for n in ("csv", "text", "npz") if (p := getattr(args, n)) is not None)
+        raise BadInput(f"argument --{option}: expected a file, got {path!r}: {error.strerror or error}") from error
 
 
 def _plan(run: Run) -> str:
