@@ -188,7 +188,7 @@ class Task:
         return sha.hexdigest()
 
 
-def parts(array: Array, size: int = 2**20) -> Iterable[Array]:
+def parts(array: Array, size: int = 2**17) -> Iterable[Array]:
     """Return the array (T, ...) cut into runs of steps of about ``size`` entries, as views.
 
     >>> [len(part) for part in parts(np.zeros((7, 2)), 6)]
