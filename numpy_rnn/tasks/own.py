@@ -63,7 +63,7 @@ def from_csv(
     source = {"csv": os.path.abspath(path), "column": column, "split": split}
     note = f"{rows} rows, trained on the first {len(known)}, scaled by their mean {mean:.6g} and deviation {std:.6g}"
     return one_step_ahead(
-        f"{os.path.basename(path)}, {name}",
+        f"{_label(os.path.basename(path))}, {_label(name)}",
         series,
         train_steps,
         {test: slice(train_steps, rows - 1)},
@@ -99,7 +99,7 @@ def from_text(path: str | os.PathLike[str], split: float = 0.9) -> Task:
                 raise not_utf8("text", path, error) from None
 
     source = {"text": os.path.abspath(path), "split": split}
-    task = characters(os.path.basename(path), pieces(), None, split, source=source)
+    task = characters(_label(os.path.basename(path)), pieces(), None, split, source=source)
     streams = task.inputs.shape[1]
     note = f"{task.inputs.size} characters, {task.symbols} different, in {streams} parallel stream"
     return replace(task, note=note + ("s" if streams > 1 else ""))
@@ -140,7 +140,10 @@ def from_npz(path: str | os.PathLike[str], split: float = 0.8) -> Task:
     if len(x) < 2:
         raise ValueError(f"npz must hold at least T = 2 steps, {came}")
     train_steps = cut(len(x), split)
-    name, span = os.path.basename(path), f"last {len(x) - train_steps} step" + ("s" if len(x) - 1 > train_steps else "")
+    name, span = (
+        _label(os.path.basename(path)),
+        f"last {len(x) - train_steps} step" + ("s" if len(x) - 1 > train_steps else ""),
+    )
     source = {"npz": os.path.abspath(path), "split": split}
     note = f"x {x.shape}, y {y.shape}, trained on the first {train_steps} step" + ("s" if train_steps > 1 else "")
     defaults = affordable(train_steps, 20, 30)
@@ -174,3 +177,9 @@ def from_npz(path: str | os.PathLike[str], split: float = 0.8) -> Task:
         source=source,
         note=note,
     )
+
+
+def _label(name: str) -> str:
+    """Return the name of a file or a column as it can stand in a line of text."""
+    label = "".join(letter if letter.isprintable() else " " for letter in name)
+    return label if len(label) <= 40 else f"{label[:37]}..."

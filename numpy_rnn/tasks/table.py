@@ -193,5 +193,5 @@ def _place(first: list[str], column: str | None) -> tuple[int, bool]:
             f"column must be a number from 1 to {len(first)}, for the file has no header: its first row is all "
             f"numbers, got {came}"
         )
-    names = ", ".join(repr(entry) for entry in first[:20]) + (f" and {len(first) - 20} more" if first[20:] else "")
+    names = ", ".join(repr(entry[:40]) for entry in first[:20]) + (f" and {len(first) - 20} more" if first[20:] else "")
     raise ValueError(f"column must be one of {names}, or a number from 1 to {len(first)}, got {came}")

@@ -49,10 +49,11 @@ thousand by the calibration), that step and the two before are made again on
 both sides from the same weights, and the first stage and tensor that differ are
 named: state in, forward, loss, gradients, clip, update, state out.
 
-Printed: the settings; a table of epochs (the loss on each backend, and how far
+Printed: the settings; for a file of your own what it holds, and how many steps
+it will be; a table of epochs (the loss on each backend, and how far
 the two are apart); the test errors beside those of a forecast that has learnt
-nothing, and the error that the default settings get below; the verdict; the
-files written. A verdict is "rounding" (with the step at which the curves
+nothing, and the error that the default settings get below; for a text a line
+that either network writes; the verdict; the files written. A verdict is "rounding" (with the step at which the curves
 separate, how fast the difference grows, and the smallest bug that would have
 been seen), "not rounding" or "cannot tell" (with what would decide).
 
@@ -62,7 +63,17 @@ Written into --out, replacing what an earlier run left there:
   curves.png  both curves, and below them their difference
   run.json    all settings, versions, figures and the verdict"""
 EPILOG = f"""\
-{own_defaults()}An option that you give always wins.
+{own_defaults()}A file of your own has some too: --window is a thousandth of the steps to train
+on, 20 to 200, and --epochs at most 30, fewer where they would make more than
+1,000 optimizer steps; a text takes the cell, the size and the optimizer of the
+task text. An option that you give always wins.
+
+A table has one row a time step and is in UTF-8. Commas, semicolons or tabs
+separate its columns; with semicolons a comma in a number is a decimal comma.
+Nothing, -, NA, N/A, nan, none and null are missing entries. The column is
+scaled by mean and standard deviation of the rows that are trained on. Baselines
+of the test error: a table's row before ("persistence"), the mean of the
+training targets in an .npz file, the frequencies of symbols.
 
 exit status:
   0  the curves differ by rounding, or not at all
@@ -73,6 +84,7 @@ exit status:
 examples:
   rnn-parity curves
   rnn-parity curves --dtype float32 --torch-dtype float64 --out float32-curves
+  rnn-parity curves --csv weather.csv --column temperature
   rnn-parity curves --task text --cell lstm --layers 2 --dropout 0.2
   rnn-parity curves --optimizer sgd --optimizer-settings momentum=0.9 --clip 1"""
 
@@ -81,12 +93,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     network = add_model_options(parser)
     data = parser.add_argument_group("your own data, instead of a task")
     data.add_argument(
-        "--csv", metavar="FILE", help="a table: from a column's rows up to one, predict the next; needs --column"
+        "--csv", metavar="FILE", help="a table: from a column's rows up to one, predict the next; see below"
     )
     data.add_argument(
         "--column",
         metavar="NAME",
-        help="by its name in the first row, else by its number from 1; a first row of numbers is data",
+        help="by its name in the first row, else by its number from 1; a first row of numbers is data "
+        "(default: the only one)",
     )
     data.add_argument(
         "--fill-missing", action="store_true", help="put the entry before where one is missing (default: refuse)"

@@ -33,7 +33,9 @@ def add_model_options(parser: argparse.ArgumentParser) -> Any:
     add(group, "--cell", choices=list(CELLS), help="vanilla RNN with tanh (rnn) or relu (rnn-relu), LSTM, GRU")
     add(group, "--hidden", type=whole(1), metavar="H", help="hidden size")
     add(group, "--layers", type=whole(1), metavar="L", help="layers")
-    group.add_argument("--bidirectional", action="store_true", help="a second direction, backwards")
+    group.add_argument(
+        "--bidirectional", action="store_true", help="a second direction, backwards: it sees what comes next"
+    )
     group.add_argument(
         "--proj-size", type=whole(0), default=0, metavar="P", help="projection of an LSTM's output (default: 0, none)"
     )

@@ -119,9 +119,7 @@ class Run:
         self.settings, self.sides = settings, sides
         if task is None:
             task = tasks.load(**{name: getattr(settings, name) for name in tasks.SOURCE})
-            if settings.digest not in (None, task.digest()):
-                path = settings.csv or settings.text or settings.npz
-                raise ValueError(f"data must be what they were when the run was made: {path} has changed since")
+            check_digest(task, settings.digest)
         self.task = task
         if self.task.length not in (None, settings.window):
             raise ValueError(f"window must be {self.task.length}, the length of the sequences, got {settings.window}")
@@ -243,6 +241,12 @@ class Run:
             line = "".join(self.task.alphabet[symbol] for symbol in sample(model, start, draws, side.backend))
             lines.append("".join(letter if letter.isprintable() else " " for letter in line))
         return tuple(lines)
+
+
+def check_digest(task: Task, digest: str | None) -> None:
+    """Raise ``ValueError`` if the task's data have another digest; None has not been kept."""
+    if digest not in (None, task.digest()):
+        raise ValueError(f"data must be what they were when the run was made, and {task.name} has changed since")
 
 
 def cast(array: Array, dtype: DTypeLike) -> Array:
