@@ -184,7 +184,15 @@ def test_options_that_are_refused(call, tmp_path, argv, message):
 
 
 @pytest.mark.parametrize(
-    "argv", [[], ["--cell", "rnn-relu", "--layers", "2"], ["--task", "article"], ["--task", "copy"]], ids=str
+    "argv",
+    [
+        [],
+        ["--cell", "rnn-relu", "--layers", "2"],
+        ["--cell", "lstm", "--proj-size", "2", "--bidirectional"],
+        ["--task", "article"],
+        ["--task", "copy"],
+    ],
+    ids=str,
 )
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_gradients(call, tmp_path, argv, dtype):
