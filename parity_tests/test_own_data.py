@@ -1,6 +1,7 @@
 """The user's own data: what is read from a CSV file, a text and arrays, what is refused, and runs on them."""
 
 import csv
+import io
 import json
 import re
 import shlex
@@ -62,6 +63,7 @@ def weather(tmp_path: Path) -> Path:
         ('"a";"b"\n1;2\n', "b", [2]),
         ("a\tb\n1\t2\n", "b", [2]),
         ("a, b\n 1 , +2 \n", "b", [2]),
+        ('a, b\n1, "2"\n', "b", [2]),
         ('"a\nb","say ""c"""\n1,2\n', "a\nb", [1]),
         ('a,b\n"two\nlines",2\n"",4\n', "b", [2, 4]),
         ("\n\na,b\n\n1,2\n\n3,4\n\n", "b", [2, 4]),
@@ -234,6 +236,8 @@ def test_sampling_by_its_definition() -> None:
     assert len(set(read[3:])) > 2
     assert sample(model, np.array(read[:3]), draws) == read[3:]
     assert sample(twin(model), np.array(read[:3]), draws, TORCH) == read[3:]
+    model.linear.bias.data[0] = -1e4  # a symbol of probability 0
+    assert sample(model, np.array([0]), np.zeros(1)) == [1]
     model.linear.bias.data[0] = np.nan
     assert sample(model, np.array([0]), draws) == []
 
@@ -338,16 +342,27 @@ def test_a_run_from_its_settings_refuses_data_that_have_changed(weather: Path) -
 
 
 def test_a_task_of_ones_own_arrays() -> None:
-    task = tasks.Task("mine", X, Y, 15, {"end": slice(15, 20)}, {"end": 1.0}, {"window": 5})
+    task = tasks.Task("$x^ in 価", X, Y, 15, {"end": slice(15, 20)}, {"end": 1.0}, {"window": 5})
     comparison = compare_curves(task, hidden=3, epochs=1, controls=1)
     assert comparison.verdict.outcome == ROUNDING
     assert (comparison.settings.task, comparison.settings.window, comparison.settings.digest) == (
-        "mine",
+        "$x^ in 価",
         5,
         task.digest(),
     )
+    comparison.plot().savefig(io.BytesIO())  # the name is no mathematics, and the font has not all of it
     with pytest.raises(ValueError, match="csv must be left out where task is a Task"):
         compare_curves(task, csv="a")
+
+
+def test_the_digest_is_that_of_the_data() -> None:
+    def digest(x: Any, y: Any, train_steps: int = 15) -> str:
+        return tasks.Task("", x, y, train_steps, {}, {}, {}).digest()
+
+    other = Y.copy()
+    other[-1, -1, -1] += 1e-15
+    assert digest(X.astype(np.float32), Y) == digest(X.astype(np.float32).astype(np.float64), Y.copy(order="F"))
+    assert len({digest(X, Y), digest(X, other), digest(Y, X), digest(X, Y, 14), digest(X.reshape(20, 3, 4), Y)}) == 5
 
 
 # A long series is never in memory more than once
