@@ -179,6 +179,7 @@ CALLS: list[tuple[Any, type[Exception], str]] = [
     (lambda: LSTM64(X, dropout_masks=[X]), ValueError, r"dropout_masks\[0\] must be \(6, 4, 2\) float64"),
     (lambda: LSTM64(X.repeat(2, axis=2)), ValueError, r"input must be \(T, B, I\) with I = 3, got \(6, 4, 6\)"),
     (lambda: Dropout(1.5), ValueError, r"p must be a number in \[0, 1\], got 1.5"),
+    (lambda: Dropout(-0.5), ValueError, r"p must be a number in \[0, 1\], got -0.5"),
     (lambda: Dropout("a"), TypeError, r"p must be a number in \[0, 1\], got 'a'"),
     (lambda: Dropout(0.5)(X, mask=X[0]), ValueError, r"mask must be \(6, 4, 3\) float64 like the input"),
     (lambda: Dropout(0.5).eval()(X, mask=X), ValueError, "mask must be None in evaluation mode"),
