@@ -26,8 +26,8 @@ from typing import Any, NamedTuple
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-# hypothesis and sybil, whose plug-ins pytest would rewrite, are imported before the fork
-OPTIONS = ["-x", "-q", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
+# plain: what pytest rewrites for its assertions, as a file with docstrings, it reads from the disk, without the mutant
+OPTIONS = ["-x", "-q", "-p", "no:cacheprovider", "--assert=plain"]
 SECONDS, BYTES = 100, 8 * 2**30  # of the processor; a mutant that takes more of either is noticed
 
 # Of the eleven other operators a binary one becomes these; the others mostly raise at once.
@@ -93,7 +93,7 @@ TESTS = {
     "numpy_rnn/optim/lr_scheduler.py": ["test_lr_scheduler.py"],
     "numpy_rnn/training.py": [
         "test_carry.py",
-        "--deselect=parity_tests/test_carry.py::test_three_hundred_steps_of_training",
+        "-knot three_hundred or (three_hundred and sgd and detach)",
     ],
     "numpy_rnn/tasks.py": ["test_tasks.py"],
     "numpy_rnn/weights.py": ["test_weights.py", "-knot (killed or half or flipped or truncated)"],
