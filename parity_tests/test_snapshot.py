@@ -85,7 +85,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "adamw": {"cell": "gru", "schedule": "steplr", "schedule_settings": {"step_size": 1, "gamma": 0.5}},
     "nadam": {"cell": "lstm", "schedule": "reducelronplateau", "schedule_settings": {"patience": 0}},
     "radam": {"carry": "full", "epochs": 9, "schedule": "exponentiallr", "schedule_settings": {"gamma": 0.9}},
-    "adamax": {"task": "text", "cell": "lstm", "proj_size": 2, "embedding": 2, "window": 100, "dtype": "float32"},
+    "adamax": {"task": "text", "cell": "lstm", "proj_size": 2, "embedding": 2, "window": 100},
     "asgd": {"optimizer_settings": {"t0": 3}, "schedule": "cosineannealinglr", "schedule_settings": {"T_max": 2}},
 }
 
@@ -390,7 +390,7 @@ def test_a_file_of_data_is_read_again_and_must_be_the_same(run, monkeypatch, tmp
     table.write_text(before.replace("0.841471", "0.841472"))
     status, _, err = run("curves", "--resume", "loss-curves")
     assert (status, err.count("\n")) == (2, 1)
-    assert "waves.csv has changed since" in err
+    assert re.search(r"waves\.csv.* has changed since", err)
     table.unlink()
     status, _, err = run("curves", "--resume", "loss-curves")
     assert (status, err.count("\n")) == (2, 1)
