@@ -53,9 +53,10 @@ Printed: the settings; for a file of your own what it holds, and how many steps
 it will be; a table of epochs (the loss on each backend, and how far
 the two are apart); the test errors beside those of a forecast that has learnt
 nothing, and the error that the default settings get below; for a text a line
-that either network writes; the verdict; the files written. A verdict is "rounding" (with the step at which the curves
-separate, how fast the difference grows, and the smallest bug that would have
-been seen), "not rounding" or "cannot tell" (with what would decide).
+that either network writes; the verdict; the files written. A verdict is
+"rounding" (with the step at which the curves separate, how fast the difference
+grows, and the smallest bug that would have been seen), "not rounding" or
+"cannot tell" (with what would decide).
 
 Written into --out, replacing what an earlier run left there:
   curves.csv  every optimizer step: both losses, and both gradient norms before
