@@ -352,8 +352,8 @@ def foreign(path: Path) -> None:
     ("harm", "message"),
     [
         (Path.unlink, "expected a directory that holds a run, got loss-curves without snapshot.npz, .*"),
-        (truncate, "{} is not a whole .npz file of weights: .*"),
-        (flip_a_bit, "{} is not a whole .npz file of weights: .*"),
+        (truncate, "{} is not a whole .npz file: .*"),
+        (flip_a_bit, "{} is not a whole .npz file: .*"),
         (foreign, "{} is no snapshot of a run"),
         (edited(format=2), "{} is of format 2, and this program reads format 1"),
         (edited(versions={"torch": "1.0"}), "{} was written with torch 1.0, not .*: what follows would not be .*"),
