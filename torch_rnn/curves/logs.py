@@ -57,18 +57,18 @@ class Log:
         few = self.significant <= FLOAT32_DIGITS
         return "float32" if few or np.array_equal(single, self.losses, equal_nan=True) else "float64"
 
-    @property
-    def unit(self) -> Array:
-        """The unit of the last digit that each loss is written with (rows,); 0 where that is all of float64.
+    def unit(self, losses: Array) -> Array:
+        """Return the unit of the last digit that the log writes such losses with; 0 where that is all of float64.
 
         It is the coarser of two: the log's last decimal, and the last of its significant digits.
 
-        >>> Log("a.csv", "loss", np.array([12.5, 0.125]), None, None, significant=6, decimals=4).unit.tolist()
+        >>> losses = np.array([12.5, 0.125])
+        >>> Log("a.csv", "loss", losses, None, None, significant=6, decimals=4).unit(losses).tolist()
         [0.0001, 0.0001]
         """
         if self.significant >= ALL_DIGITS:
-            return np.zeros(len(self.losses))
-        size = np.abs(self.losses)
+            return np.zeros(len(losses))
+        size = np.abs(losses)
         known = np.isfinite(size) & (size > 0)
         leading = np.floor(np.log10(size, where=known, out=np.zeros(len(size))))
         last = np.where(known, 10.0 ** (leading - self.significant + 1), 0.0)
@@ -79,7 +79,7 @@ class Log:
         """How many digits it holds, in words."""
         if self.significant >= ALL_DIGITS:
             return f"all digits of {self.dtype}"
-        if float(np.median(self.unit)) == 10.0**-self.decimals:
+        if float(np.median(self.unit(self.losses))) == 10.0**-self.decimals:
             return f"{self.decimals} decimals"
         return f"{self.significant} digits"
 
