@@ -197,6 +197,8 @@ def compare_logs(
     names = ["A", "B", *_numbered("A", kind, of_a), *_numbered("B", kind, len(logs) - 2 - of_a)]
     aligned = align(logs, names)
     end, stopped, notes = aligned.end(len(logs) if kind == "seeds" else 2), "", [*aligned.notes]
+    if (logs[0].source, logs[0].column) == (logs[1].source, logs[1].column):
+        notes.append("A and B are the same column of the same file")
     if end < len(aligned.steps):
         which = int(np.flatnonzero(~np.isfinite(aligned.losses[end]))[0])
         place = f"{aligned.by} {aligned.steps[end]:.10g}"
@@ -273,6 +275,11 @@ def _judged(found: LogComparison) -> tuple[str, str]:
     equal = found.first_different is None
     if not equal and not found.kind:
         return OPEN, NO_CONTROLS
+    if not equal and (unmoved := _finer_alone(found)):
+        return (
+            OPEN,
+            f"the controls show what rounding does in {found.dtype}, the coarser, only if they are of {unmoved}",
+        )
     if not equal and _still(found):
         return OPEN, STILL
     if found.shown_at is not None:
@@ -284,6 +291,15 @@ def _judged(found: LogComparison) -> tuple[str, str]:
     if seen[1] > APART:
         return OPEN, _hidden(found, *seen)
     return (EQUAL if equal else ROUNDING), ""
+
+
+def _finer_alone(found: LogComparison) -> str:
+    """Return the side that has fewer digits, if all controls are of the other."""
+    if not found.a_others.size and (found.a.dtype, found.b.dtype) == ("float32", "float64"):
+        return "A"
+    if not found.b_others.size and (found.a.dtype, found.b.dtype) == ("float64", "float32"):
+        return "B"
+    return ""
 
 
 def _still(found: LogComparison) -> bool:

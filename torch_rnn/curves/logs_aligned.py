@@ -23,7 +23,7 @@ class Aligned:
 
     def end(self, logs: int) -> int:
         """Return how many rows there are before the first with a loss that is not finite, in so many of the logs."""
-        finite = np.isfinite(self.losses[:, :logs]).all(axis=1)
+        finite = np.asarray(np.isfinite(self.losses[:, :logs]).all(axis=1))
         return len(finite) if finite.all() else int(finite.argmin())
 
 
