@@ -43,8 +43,11 @@ COMPLEX_STEP = 1e-14
 # margin is wide because the other side's rounding is not ours to bound; a wrong term shows as 1e-3 or more.
 AUTOGRAD = 1e-12
 
+
 # The same for `rnn-parity compare`, whose controls are moved at the start alone: TODO
-LOGS = 2.0
+class LOGS:
+    rounding, bug = 1.0, 2.0
+
 
 # The largest p at which `rnn-parity compare` calls two groups of seeds different: one honest comparison in a hundred
 # is. It needs five runs a side, where p can be 2/252; a thousandth would need seven.

@@ -71,8 +71,8 @@ def main(argv: list[str] | None = None) -> int:
     values = np.array([value for i in range(args.settings) for value in measure(*drawn(i))])
     print(
         f"{len(values)} statistics of {args.settings} settings: median {np.median(values):.2f}, largest "
-        f"{values.max():.2f}; above {LOGS}: {(values > LOGS).sum()}, by the tail a share of "
-        f"{chance_above(values, LOGS):.0e}"
+        f"{values.max():.2f}; above {LOGS.rounding}: {(values > LOGS.rounding).sum()}, above {LOGS.bug}: "
+        f"{(values > LOGS.bug).sum()}, by the tail a share of {chance_above(values, LOGS.bug):.0e}"
     )
     return 0
 

@@ -78,7 +78,7 @@ def summary(found: LogComparison) -> dict[str, Any]:
         else {"step": float(found.steps[largest]), "value": float(found.difference[largest])},
         "controls": [found.a_others.shape[1], found.b_others.shape[1]] if found.kind == "controls" else None,
         "statistic": _number(found.evidence.statistic) if found.kind == "controls" else None,
-        "threshold": LOGS if found.kind == "controls" else None,
+        "thresholds": [LOGS.rounding, LOGS.bug] if found.kind == "controls" else None,
         "shown_at": found.shown_at,
         "seeds": None
         if groups is None
@@ -150,7 +150,7 @@ def _draw_difference(axes: Axes, found: LogComparison) -> None:
     if found.kind == "controls":
         rounding = _drawable(_thinned(found.evidence.rounding, np.maximum))
         axes.plot(steps, rounding, color=GREY, linewidth=1, label="rounding alone")
-        axes.plot(steps, rounding * 10**LOGS, color=ALLOWED_COLOUR, linestyle="--", label="a bug from here")
+        axes.plot(steps, rounding * 10**LOGS.bug, color=ALLOWED_COLOUR, linestyle="--", label="a bug from here")
     if found.unit.any():
         unit = _drawable(_thinned(found.unit, np.maximum))
         axes.plot(steps, unit, color=GREY, linewidth=1, linestyle=":", label="last digit of the logs")
