@@ -166,7 +166,7 @@ def _table(lines: Iterator[str]) -> Iterator[tuple[str, Row]]:
         raise Problem(f"line 1: expected the names of the columns, got {_short(first)}")
     if twice := {name for name in header if name and header.count(name) > 1}:
         raise Problem(f"line 1: expected a name once, got {sorted(twice)[0]!r} twice")
-    reader = csv.reader(lines, delimiter=separator)
+    reader = csv.reader(lines, delimiter=separator, skipinitialspace=True)
     yield "line 1", dict.fromkeys(header, ABSENT)
     try:
         for cells in reader:

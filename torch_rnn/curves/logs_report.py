@@ -20,7 +20,7 @@ from torch_rnn.curves.logs import Log
 from torch_rnn.curves.logs_hints import hints
 from torch_rnn.curves.report import ALLOWED_COLOUR, DRAWN, GREY, LEGEND, NUMPY_COLOUR, SUBTITLE, TITLE, TORCH_COLOUR
 from torch_rnn.files import write_json
-from torch_rnn.tolerances import LOGS, SEEDS
+from torch_rnn.tolerances import LOGS_BUG, LOGS_ROUNDING, SEEDS
 from torch_rnn.version import project_version
 
 FILES = ("compare.csv", "compare.png", "compare.svg", "compare.json")
@@ -78,7 +78,7 @@ def summary(found: LogComparison) -> dict[str, Any]:
         else {"step": float(found.steps[largest]), "value": float(found.difference[largest])},
         "controls": [found.a_others.shape[1], found.b_others.shape[1]] if found.kind == "controls" else None,
         "statistic": _number(found.evidence.statistic) if found.kind == "controls" else None,
-        "thresholds": [LOGS.rounding, LOGS.bug] if found.kind == "controls" else None,
+        "thresholds": [LOGS_ROUNDING, LOGS_BUG] if found.kind == "controls" else None,
         "shown_at": found.shown_at,
         "seeds": None
         if groups is None
@@ -150,7 +150,7 @@ def _draw_difference(axes: Axes, found: LogComparison) -> None:
     if found.kind == "controls":
         rounding = _drawable(_thinned(found.evidence.rounding, np.maximum))
         axes.plot(steps, rounding, color=GREY, linewidth=1, label="rounding alone")
-        axes.plot(steps, rounding * 10**LOGS.bug, color=ALLOWED_COLOUR, linestyle="--", label="a bug from here")
+        axes.plot(steps, rounding * 10**LOGS_BUG, color=ALLOWED_COLOUR, linestyle="--", label="a bug from here")
     if found.unit.any():
         unit = _drawable(_thinned(found.unit, np.maximum))
         axes.plot(steps, unit, color=GREY, linewidth=1, linestyle=":", label="last digit of the logs")

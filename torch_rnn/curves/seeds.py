@@ -129,7 +129,7 @@ def _p(losses: Array, first: int, dealt: Array, exact: bool) -> float:
         return np.asarray(((weights @ products) * weights).sum(axis=1))
 
     ours = distances(np.arange(losses.shape[1])[None] < first)[0]
-    least = ours * (1 - 1e-9)  # the same groups in another order are a tie
+    least = ours * (1 - 1e-9) - 1e-12  # the same groups in another order are a tie
     as_far = int((distances(dealt) >= least).sum())
     return as_far / len(dealt) if exact else (as_far + 1) / (len(dealt) + 1)
 
