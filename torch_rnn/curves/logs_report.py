@@ -45,7 +45,7 @@ def write(directory: Path, found: LogComparison) -> list[Path]:
 
 def _write_csv(path: Path, found: LogComparison) -> None:
     columns = {"step": found.steps, "a_loss": found.a_loss, "b_loss": found.b_loss, "difference": found.difference}
-    if found.kind != "seeds":
+    if found.kind == "controls":
         columns["rounding"] = found.evidence.rounding
     for side, others in (("a", found.a_others), ("b", found.b_others)):
         for i, other in enumerate(others.T, 1):
