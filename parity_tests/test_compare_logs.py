@@ -102,6 +102,7 @@ TABLES = {
     "json, nested, BOM, strings": b'\xef\xbb\xbf{"step": "1", "train": {"loss": "0.5"}}\r\n{"step": 2, "train": '
     b'{"loss": 0.25}, "val": {"loss": 3}}\r\n',
     "json that calls it otherwise": b'{"global_step": 1, "trainLoss": 0.5}\n{"global_step": 2, "trainLoss": 0.25}\n',
+    "two that are held out": b"step,val_loss,nll_loss,Test Loss\n1,9,0.5,9\n2,9,0.25,9\n",
     "a name that is no loss": b"step,loss_kind,loss\n1,mse,0.5\n2,mse,0.25\n",
 }
 

@@ -31,12 +31,13 @@ steps, else one by one. Rows without a loss, or without a partner, are left out;
 of rows with the same step the last wins, as after a restart. All that is said.
 
 How much of a difference is rounding only control runs show: the same program
-again, from initial weights moved by one unit in the last place (in PyTorch
-w.copy_(torch.nextafter(w, torch.full_like(w, torch.inf))) for every weight).
-Give their logs with --controls-a, --controls-b or both; of one side alone, that
-of the side with fewer digits. A difference is called a bug where it is 100
-times what rounding does to the controls. Digits that a log does not hold count
-as rounding: with 4 decimals nothing below 0.0001 can be seen.
+again, from initial weights moved by one unit in the last place, up or down (in
+PyTorch, w.copy_(torch.nextafter(w, torch.randn_like(w) * torch.inf)) for every
+weight). Give their logs with --controls-a, --controls-b or both; if of one side
+alone, then of the one that computes with fewer digits. Up to 10 times what
+rounding does to the controls is rounding, from 100 times on it is a bug, and
+between them the logs do not decide. Digits that a log does not hold count as
+rounding: with 4 decimals nothing below 0.0001 can be seen.
 
 Other runs of the same two programs, from other seeds, go into --seeds-a and
 --seeds-b. Then the two groups are compared: whether their curves differ by more
