@@ -6,7 +6,7 @@ import base64
 import html
 import io
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -58,7 +58,7 @@ class LogComparison:
     stopped: str  # why it ends before the logs do
     notes: tuple[str, ...]  # what was left out, and what to beware of
     outcome: str = OPEN  # or EQUAL, ROUNDING, BUG; of seeds DIFFERENT, ALIKE
-    reason: str = field(default="", repr=False)  # of OPEN: why the logs do not decide, and what would
+    reason: str = ""  # of OPEN: why the logs do not decide, and what would
     groups: Groups | None = None  # of seeds
 
     @property
