@@ -330,7 +330,7 @@ def test_digits_that_a_log_does_not_hold_are_no_evidence(compared):
     coarse = compared(honest(), "{:.4f}".format)
     assert coarse.outcome == "equal"
     assert "in the 4 decimals that the logs hold" in coarse.sentence()
-    assert "the logs hold 2 decimals, so that no bug below " in compared(honest(), "{:.2f}".format).sentence()
+    assert "the logs hold 1 decimals, so that no bug below " in compared(honest(), "{:.1f}".format).sentence()
     noise = np.array([[0.4321, 0.4321], [0.3212, 0.3213], [0.2111, 0.2111]])  # from two numbers nearer than 1e-9
     found = compared((noise, noise[:, ::-1]), "{:.4f}".format)
     assert (found.evidence.statistic, found.first_different) == (-math.inf, 2)

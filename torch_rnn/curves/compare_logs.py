@@ -114,14 +114,14 @@ class LogComparison:
             return f"Equal: the curves are equal to the last bit at each of {len(self.steps)} steps."
         return (
             f"Equal: in the {self.a.precision} that the logs hold the curves are equal at each of {len(self.steps)} "
-            f"steps.{self._smallest_seen()}"
+            f"steps.{self._smallest_seen('difference', 0.0)}"
         )
 
     def _rounding(self) -> str:
         return (
             f"Rounding: at each of {len(self.steps)} steps the curves differ by at most "
             f"{10**self.evidence.statistic:.2g} times what rounding does to the controls "
-            f"({10**LOGS_BUG:.0f} times would be a bug).{self._smallest_seen()}"
+            f"({10**LOGS_BUG:.0f} times would be a bug).{self._smallest_seen('bug', LOGS_BUG)}"
         )
 
     def _bug(self) -> str:
@@ -132,12 +132,12 @@ class LogComparison:
             f"({10**LOGS_BUG:.0f} times is allowed)."
         )
 
-    def _smallest_seen(self) -> str:
-        seen = self.evidence.smallest_seen(LOGS_BUG)
+    def _smallest_seen(self, what: str, threshold: float) -> str:
+        seen = self.evidence.smallest_seen(threshold)
         if seen is None:
             return ""
         step = self.steps[seen[0] - 1]
-        return f" A bug that moves the loss by {seen[1]:.0e} of it at step {step:.10g} would have been seen."
+        return f" A {what} of {seen[1]:.0e} of the loss at step {step:.10g} would have been seen."
 
     def plot(self) -> Figure:
         """Return a matplotlib figure: both curves, and their difference."""
@@ -274,8 +274,8 @@ def _check_controls(found: LogComparison, logs: Sequence[Log], names: Sequence[s
 
 def _judged(found: LogComparison) -> tuple[str, str]:
     """Return the outcome and, if it is open, why."""
-    seen = found.evidence.smallest_seen(LOGS_BUG)
     equal = found.first_different is None
+    seen = found.evidence.smallest_seen(0.0 if equal else LOGS_BUG)  # any digit that differs would have been seen
     if not equal and not found.kind:
         return OPEN, NO_CONTROLS
     if not equal and (unmoved := _finer_alone(found)):
