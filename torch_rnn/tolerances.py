@@ -42,3 +42,15 @@ COMPLEX_STEP = 1e-14
 # A cell's gradient against HIPS autograd's of the equations as PyTorch documents them. Measured there: 8.8e-16. The
 # margin is wide because the other side's rounding is not ours to bound; a wrong term shows as 1e-3 or more.
 AUTOGRAD = 1e-12
+
+
+# The same for `rnn-parity compare`, whose controls are moved at the start alone, on either side or on both: up to the
+# first the curves differ by rounding, above the second by a bug, between them the logs do not decide. Of the 9,360
+# statistics of `python -m torch_rnn.curves.calibrate_logs` (425 honest pairs of 85 settings, up to 300 steps, one to
+# four controls, all steps or every tenth) the median was -0.38 and the largest 1.47; 23 are above the first, none above
+# the second, which a share of 1e-4 would pass by their tail.
+LOGS_ROUNDING, LOGS_BUG = 1.0, 2.0
+
+# The largest p at which `rnn-parity compare` calls two groups of seeds different: one honest comparison in a hundred
+# is. It needs five runs a side, where p can be 2/252; a thousandth would need seven.
+SEEDS = 0.01

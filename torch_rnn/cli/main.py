@@ -10,12 +10,13 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from torch_rnn.cli import accuracy, bench, curves, gradients, inplace, vectors
+from torch_rnn.cli import accuracy, bench, compare, curves, gradients, inplace, vectors
 from torch_rnn.cli.options import BadInput
 from torch_rnn.version import project_version
 
 COMMANDS = {
     "curves": curves,
+    "compare": compare,
     "gradients": gradients,
     "inplace": inplace,
     "bench": bench,
@@ -34,10 +35,11 @@ exit status:
   0  both sides agree
   1  they do not
   2  bad input
-  3  the data do not decide (curves)
+  3  the data do not decide (curves, compare)
 
 examples:
   rnn-parity curves                 learn the sunspots: rounding or a bug?
+  rnn-parity compare a.csv b.jsonl  the same of two logs that you have
   rnn-parity gradients --layers 2   compare every gradient of one window
   rnn-parity inplace                why an RNN loop says "modified by an inplace operation"
   rnn-parity bench --quick          how fast each side is
