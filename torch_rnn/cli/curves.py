@@ -150,11 +150,12 @@ def run(args: argparse.Namespace) -> int:
         reason = error.strerror or error
         raise BadInput(f"argument --out: expected a directory to write into, got {args.out}: {reason}") from error
 
-    print(command_line("curves", {**_words(settings), "out": args.out}), end="\n\n")
+    command = command_line("curves", {**_words(settings), "out": args.out})
+    print(command, end="\n\n")
     _train(run)
     judged = verdict.judge(run)
     scores = run.scores()
-    paths = report.write(args.out, run, scores, judged)  # first of all, should nobody listen to the rest
+    paths = report.write(args.out, run, scores, judged, command)  # first of all, should nobody listen to the rest
 
     print(_epoch_table(report.epoch_losses(run.pairs)), end="\n\n")
     print(_score_table(run.task, scores) if scores else f"The task {args.task} has no test span.", end="\n\n")
