@@ -6,7 +6,6 @@ A colour is the name of a CSS variable of the page, which knows whether it is li
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,53 +62,44 @@ def thin(*series: Array, limit: int = LIMIT) -> Array:
 
 def _losses(run: Run, drawn: Lines) -> Chart:
     ours, theirs = drawn.losses.T
-    bands = [_band(run.losses(side)[:, 1:]) for side in (0, 1)]
+    sides = [run.losses(side) for side in (0, 1)]
+    bands = [_band(losses) for losses in sides if losses.shape[1] > 1]
     shown = thin(ours, theirs, *(edge for band in bands for edge in band))
-    traces, widest = [], 0.0
-    for side, name, band in ((1, "torch", bands[1]), (0, "numpy", bands[0])):
-        if band:
-            traces += _band_traces(drawn.steps[shown], [edge[shown] for edge in band], name)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                width = (band[1] - band[0]) / np.abs(drawn.losses[:, side])
-            widest = max(widest, float(width[np.isfinite(width)].max(initial=0.0)))
-    traces += [
-        _line(drawn, shown, theirs, "torch.nn", "--torch", 5),
-        _line(drawn, shown, ours, "numpy_rnn", "--numpy", 1.4) | _hover(drawn, shown, drawn.losses, "loss"),
-    ]
-    notes = _thinned(shown, drawn)
-    if traces[2:]:
-        notes.append(
-            f"The bands reach from the lowest to the highest of {run.settings.controls} control runs of each side, "
-            f"whose weights are moved by one unit in the last place. The widest is {widest:.1g} of the loss."
+    traces: list[dict[str, Any]] = []
+    notes, widest = _thinned(shown, drawn), 0.0
+    for band, losses, colour in zip(bands, drawn.losses.T, ("--numpy-band", "--torch-band"), strict=False):
+        known = shown[np.isfinite(band[0][shown])]
+        edge: dict[str, Any] = {
+            "x": _plain(drawn.steps[known]),
+            "mode": "lines",
+            "line": {"width": 0},
+            "hoverinfo": "skip",
+        }
+        edge |= {"name": "controls", "legendgroup": "controls", "legendrank": 1001}
+        first = not traces
+        traces.append({**edge, "y": _plain(band[0][known]), "showlegend": False})
+        traces.append(
+            {**edge, "y": _plain(band[1][known]), "fill": "tonexty", "fillcolor": colour, "showlegend": first}
         )
-    return Chart(
-        "losses",
-        "Loss",
-        f"Loss at each optimizer step. {_said('numpy_rnn', ours)} {_said('torch.nn', theirs)}",
-        notes,
-        traces,
-        _layout(loss_name(run), step_name(run), log=_all_positive(drawn.losses)),
-        switch=True,
-    )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            width = (band[1] - band[0]) / np.abs(losses)
+        widest = max(widest, float(width[np.isfinite(width)].max(initial=0.0)))
+    if bands:
+        notes.append(
+            f"The bands reach from the lowest to the highest of a side's run and its {run.settings.controls} controls. "
+            f"The widest is {widest:.1g} of the loss."
+        )
+    label = f"Loss at each optimizer step. {_said('numpy_rnn', ours)} {_said('torch.nn', theirs)}"
+    traces += _both(drawn, shown, drawn.losses, "loss")
+    layout = _layout(loss_name(run), run, drawn, log=_all_positive(drawn.losses))
+    return Chart("losses", "Loss", label, notes, traces, layout, switch=True)
 
 
-def _band(controls: Array) -> list[Array]:
-    """The lowest and the highest control of each step, up to where one is not finite; nothing without controls."""
-    if controls.shape[1] == 0:
-        return []
-    known = np.logical_and.accumulate(np.isfinite(with_gaps(controls)).all(axis=1))
-    return [np.where(known, edge, np.nan) for edge in (controls.min(axis=1), controls.max(axis=1))]
-
-
-def _band_traces(steps: Array, edges: Sequence[Array], name: str) -> list[dict[str, Any]]:
-    known = np.isfinite(edges[0])
-    edge = {"x": _plain(steps[known]), "mode": "lines", "line": {"width": 0}, "hoverinfo": "skip"}
-    low, high = (_plain(values[known]) for values in edges)
-    label = {"torch": "controls of torch.nn", "numpy": "controls of numpy_rnn"}[name]
-    return [
-        {**edge, "y": low, "showlegend": False, "legendgroup": name},
-        {**edge, "y": high, "fill": "tonexty", "fillcolor": f"--{name}-band", "name": label, "legendgroup": name},
-    ]
+def _band(losses: Array) -> tuple[Array, Array]:
+    """The lowest and the highest of a run and its controls, up to where one is not finite."""
+    known = np.logical_and.accumulate(np.isfinite(with_gaps(losses)).all(axis=1))
+    low, high = (np.where(known, edge, np.nan) for edge in (losses.min(axis=1), losses.max(axis=1)))
+    return low, high
 
 
 def _difference(run: Run, drawn: Lines, verdict: Verdict) -> Chart:
@@ -123,7 +113,7 @@ def _difference(run: Run, drawn: Lines, verdict: Verdict) -> Chart:
             _line(drawn, shown, drawn.rounding, "rounding alone", "--soft", 1.4) | silent,
             _line(drawn, shown, drawn.allowed, "a bug from here", "--allowed", 1.6, dash="dash") | silent,
         ]
-    dots = {"color": "--numpy", "size": 5}
+    dots = {"color": "--numpy", "size": 5 if len(shown) < 1000 else 3}
     traces.append(_points(drawn, shown[~equal], drawn.difference, "difference", dots))
     notes = _thinned(shown, drawn)
     if equal.any():
@@ -134,15 +124,19 @@ def _difference(run: Run, drawn: Lines, verdict: Verdict) -> Chart:
         notes.append(f"A difference of 0 is drawn at {drawn.floor:.0e}.")
     if verdict.evidence is None:
         notes.append("There were no control runs, so nothing shows what rounding does.")
-    layout = _layout("|difference|", step_name(run), log=True)
+    layout = _layout("|difference|", run, drawn, log=True)
+    layout["yaxis"]["tickformat"] = "~e"
     for step, text in ((verdict.shown_at, "not rounding"), (verdict.separate_at, "1 % apart")):
         if step is not None:
-            line = {"x0": step, "x1": step, "yref": "paper", "y0": 0, "y1": 1, "line": {"color": "--soft", "width": 1}}
-            layout["shapes"].append({"type": "line", **line})
-            note = {"x": step, "yref": "paper", "y": 1 - 0.08 * len(layout["annotations"]), "showarrow": False}
-            early = step < drawn.steps[0] + 0.6 * (drawn.steps[-1] - drawn.steps[0])
-            anchor = {"xanchor": "left" if early else "right", "yanchor": "top", "font": {"color": "--soft"}}
-            layout["annotations"].append({**note, **anchor, "text": f" step {step}: {text} "})
+            line = {"color": "--soft", "width": 1}
+            layout["shapes"].append(
+                {"type": "line", "yref": "paper", "x0": step, "x1": step, "y0": 0, "y1": 1, "line": line}
+            )
+            side = "left" if 2 * step < drawn.steps[0] + drawn.steps[-1] else "right"
+            place = {"x": step, "yref": "paper", "y": 0.55 - 0.15 * len(layout["annotations"]), "xanchor": side}
+            layout["annotations"].append(
+                {**place, "text": f" step {step}: {text} ", "showarrow": False, "bgcolor": "--page"}
+            )
     largest = np.nanmax(drawn.difference, initial=0.0)
     label = f"Absolute difference of the losses at each step; the largest is {largest:.1e}"
     label += f", and {np.count_nonzero(drawn.difference == 0)} of {len(drawn.steps)} are 0."
@@ -152,20 +146,18 @@ def _difference(run: Run, drawn: Lines, verdict: Verdict) -> Chart:
 def _norms(run: Run, drawn: Lines) -> Chart:
     ours, theirs = drawn.norms.T
     shown = thin(ours, theirs)
-    traces = [
-        _line(drawn, shown, theirs, "torch.nn", "--torch", 5),
-        _line(drawn, shown, ours, "numpy_rnn", "--numpy", 1.4) | _hover(drawn, shown, drawn.norms, "norm"),
-    ]
+    label = f"Norm of all gradients together at each step. {_said('numpy_rnn', ours)} {_said('torch.nn', theirs)}"
     name = "total norm" + ("" if run.settings.clip is None else " before clipping")
-    return Chart(
-        "norms",
-        "Gradient norms",
-        f"Norm of all gradients together at each step. {_said('numpy_rnn', ours)} {_said('torch.nn', theirs)}",
-        _thinned(shown, drawn),
-        traces,
-        _layout(name, step_name(run), log=_all_positive(drawn.norms)),
-        switch=True,
-    )
+    layout = _layout(name, run, drawn, log=_all_positive(drawn.norms))
+    traces = _both(drawn, shown, drawn.norms, "norm")
+    return Chart("norms", "Gradient norms", label, _thinned(shown, drawn), traces, layout, switch=True)
+
+
+def _both(drawn: Lines, shown: Array, pairs: Array, name: str) -> list[dict[str, Any]]:
+    """The line of PyTorch, and on it that of NumPy, which says what both are at a step."""
+    ours, theirs = pairs.T
+    below = _line(drawn, shown, theirs, "torch.nn", "--torch", 5)
+    return [below, _line(drawn, shown, ours, "numpy_rnn", "--numpy", 1.4) | _hover(drawn, shown, pairs, name)]
 
 
 def _line(
@@ -175,7 +167,7 @@ def _line(
         "x": _plain(drawn.steps[shown]),
         "y": _plain(values[shown]),
         "name": name,
-        "mode": "lines" if len(shown) > 1 else "markers",  # a line needs two points
+        "mode": "lines" if np.isfinite(values).sum() > 1 else "markers",  # a line needs two points
         "line": {"color": colour, "width": width, "dash": dash},
         "marker": {"color": colour, "size": 5 + width},
         "hoverinfo": "skip",
@@ -201,15 +193,26 @@ def _hover(drawn: Lines, shown: Array, pairs: Array, name: str) -> dict[str, Any
     return {"customdata": data, "hovertemplate": template, "hoverinfo": "all"}
 
 
-def _layout(name: str, steps: str, log: bool) -> dict[str, Any]:
+def _layout(name: str, run: Run, drawn: Lines, log: bool) -> dict[str, Any]:
     axis = {"gridcolor": "--grid", "linecolor": "--soft", "zeroline": False, "automargin": True}
     title = {"standoff": 8, "font": {"size": 13}}
-    scale = {"type": "log" if log else "linear", "nticks": 5, "tickformat": "~g"}
+    first, last = int(drawn.steps[0]), int(drawn.steps[-1])
+    beside = max(0.5, 0.01 * (last - first))
+    limits = {"autorangeoptions": {"minallowed": first - beside, "maxallowed": last + beside}}  # of all charts alike
+    steps = {"nticks": 8, **limits} if last - first > 8 else {"dtick": 1, **limits}
+    scale = {"type": "log" if log else "linear", "nticks": 3 if log else 6, "tickformat": "~g"}
     return {
-        "xaxis": {**axis, "title": {**title, "text": steps}, "showgrid": False, "showline": True},
+        "xaxis": {**axis, "title": {**title, "text": step_name(run)}, "showgrid": False, "showline": True, **steps},
         "yaxis": {**axis, "title": {**title, "text": name}, **scale},
-        "margin": {"l": 8, "r": 12, "t": 8, "b": 8},
-        "legend": {"orientation": "h", "x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom"},
+        "margin": {"l": 64, "r": 12, "t": 8, "b": 8},
+        "legend": {
+            "orientation": "h",
+            "xref": "container",
+            "x": 0,
+            "y": 1.02,
+            "yanchor": "bottom",
+            "font": {"size": 11},
+        },
         "hovermode": "x",
         "hoverlabel": {"bgcolor": "--page", "bordercolor": "--soft", "font": {"color": "--ink"}, "align": "left"},
         "paper_bgcolor": "--page",

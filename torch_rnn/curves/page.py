@@ -20,6 +20,7 @@ from torch_rnn.curves.lines import subtitle, title
 from torch_rnn.curves.runs import Run
 from torch_rnn.curves.stages import Row, replay
 from torch_rnn.curves.verdict import BUG, OPEN, ROUNDING, Verdict
+from torch_rnn.tolerances import STAGE
 
 MARKS = {ROUNDING: ("good", "\N{CHECK MARK}"), BUG: ("bad", "\N{MULTIPLICATION X}"), OPEN: ("open", "?")}
 MEASURES = {"average relative variance": "squared error over the variance of the series"}
@@ -115,10 +116,11 @@ def _fault(run: Run, verdict: Verdict) -> Iterable[str]:
     if fault is None:
         return
     (rows,) = replay(run, fault.step, fault.step)
-    caption = f"Step {fault.step}, made on both sides from the same weights: {fault.tensor} of the stage {fault.stage} "
-    caption += f"is the first that differs by more than rounding. {_units(run)}"
-    marked = [i for i, row in enumerate(rows) if (row.stage, row.tensor) == (fault.stage, fault.tensor)]
-    yield _section("Where the sides differ", _stages(rows, caption, explained=True, marked=marked))
+    caption = (
+        f"Step {fault.step}, made on both sides from the same weights. The stage {fault.stage} is the first in which "
+    )
+    caption += f"a tensor differs by more than rounding explains, and there {fault.tensor} the most. {_units(run)}"
+    yield _section("Where the sides differ", _stages(rows, caption, fault))
 
 
 def _parity(run: Run) -> str:
@@ -130,7 +132,7 @@ def _parity(run: Run) -> str:
         worst = max(rows, key=lambda row: row.ulps)
         summary = f"Step {step}: {len(rows)} tensors, "
         if worst.ulps:
-            summary += f"the largest difference {_number(worst.ulps)} ulps, of {worst.tensor} ({worst.stage})"
+            summary += f"largest difference in ulps: {_number(worst.ulps)}, of {worst.tensor} ({worst.stage})"
         else:
             summary += "all equal to the last bit"
         table = _stages(rows, f"Step {step}. {_units(run)}")
@@ -141,19 +143,25 @@ def _parity(run: Run) -> str:
 
 def _units(run: Run) -> str:
     return (
-        f"The difference is a tensor's largest; relative to its largest entry; in ulps, units in the last place of that "
-        f"entry in {run.settings.coarser} (of a change: of the weight that it is added to)."
+        "The difference is a tensor's largest; relative to its largest entry; in ulps, units in the last place of "
+        f"that entry in {run.settings.coarser} (of a change: of the weight that it is added to)."
     )
 
 
-def _stages(rows: Sequence[Row], caption: str, explained: bool = False, marked: Sequence[int] = ()) -> str:
-    head = ["stage", "tensor", "difference", "relative", "ulps", *(["rounding explains"] if explained else [])]
-    cells = []
-    for row in rows:
+def _stages(rows: Sequence[Row], caption: str, fault: Row | None = None) -> str:
+    head = ["stage", "tensor", "difference", "relative", "ulps"]
+    cells, marked = [], None
+    for i, row in enumerate(rows):
         relative = row.difference / row.scale if row.scale > 0 else 0.0
         name = row.tensor + (f" (not on the {row.missing_on} side)" if row.missing_on else "")
-        line = [row.stage, name, _number(row.difference), _number(relative), _number(row.ulps)]
-        cells.append(line + ([_number(row.rounding)] if explained else []))
+        cells.append([row.stage, name, _small(row.difference), _small(relative), _number(row.ulps)])
+        if fault is not None:
+            most = (row.stage, row.tensor) == (fault.stage, fault.tensor)
+            marked = i if most else marked
+            said = "the fault" if most else "differs" if row.excess > STAGE else ""
+            cells[-1] += [_small(row.rounding), said]
+    if fault is not None:
+        head += ["rounding explains", ""]
     return _table(head, cells, text=2, caption=caption, marked=marked)
 
 
@@ -180,19 +188,16 @@ def _section(heading: str, content: str) -> str:
 
 
 def _table(
-    head: Sequence[str], rows: Sequence[Sequence[str]], *, text: int = 1, caption: str = "", marked: Sequence[int] = ()
+    head: Sequence[str], rows: Sequence[Sequence[str]], *, caption: str, text: int = 1, marked: int | None = None
 ) -> str:
     """Return a table in a box of its own that scrolls; the first ``text`` columns are words."""
 
     def line(tag: str, cells: Sequence[str], kind: str = "") -> str:
-        classes = ['class="text"' if i < text else "" for i in range(len(cells))]
-        return (
-            f"<tr{kind}>"
-            + "".join(f"<{tag} {c}>{escape(cell)}</{tag}>" for c, cell in zip(classes, cells, strict=True))
-            + "</tr>"
-        )
+        classes = [' class="text"' if i < text else "" for i in range(len(cells))]
+        inner = "".join(f"<{tag}{c}>{escape(cell)}</{tag}>" for c, cell in zip(classes, cells, strict=True))
+        return f"<tr{kind}>{inner}</tr>"
 
-    body = "".join(line("td", row, ' class="fault"' if i in marked else "") for i, row in enumerate(rows))
+    body = "".join(line("td", row, ' class="fault"' if i == marked else "") for i, row in enumerate(rows))
     return (
         f'<p class="soft">{escape(caption)}</p><div class="scroll" tabindex="0" role="region" aria-label="table">'
         f"<table><thead>{line('th', head)}</thead><tbody>{body}</tbody></table></div>"
@@ -200,4 +205,8 @@ def _table(
 
 
 def _number(value: float | str) -> str:
-    return value if isinstance(value, str) else "0" if value == 0 else f"{value:.3g}"
+    return value if isinstance(value, str) else f"{value:.4g}"
+
+
+def _small(value: float) -> str:
+    return f"{value:.1e}" if value else "0"

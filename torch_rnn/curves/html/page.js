@@ -22,7 +22,7 @@ function draw() {
     layout.dragmode = at.layout ? at.layout.dragmode : touch ? false : "zoom";
     for (const axis of ["xaxis", "yaxis"]) {  // what the reader has set stays
       const before = at.layout && at.layout[axis];
-      if (before) Object.assign(layout[axis], { type: before.type, autorange: before.autorange, range: before.range });
+      if (before) for (const key of ["type", "nticks", "autorange", "range"]) layout[axis][key] = before[key];
     }
     Plotly.react(at, data, layout, config);
   }
@@ -66,7 +66,7 @@ function press(kind, change) {
     });
   }
 }
-press("log", (pressed) => ({ "yaxis.type": pressed ? "log" : "linear", "yaxis.autorange": true }));
+press("log", (pressed) => ({ "yaxis.type": pressed ? "log" : "linear", "yaxis.nticks": pressed ? 3 : 6, "yaxis.autorange": true }));
 press("zoom", (pressed) =>
   pressed ? { dragmode: "zoom" } : { dragmode: false, "xaxis.autorange": true, "yaxis.autorange": true });
 
