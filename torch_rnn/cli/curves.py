@@ -55,10 +55,15 @@ separate, how fast the difference grows, and the smallest bug that would have
 been seen), "not rounding" or "cannot tell" (with what would decide).
 
 Written into --out, replacing what an earlier run left there:
-  curves.csv  every optimizer step: both losses, and both gradient norms before
-              clipping, with all their digits
-  curves.png  both curves, and below them their difference
-  run.json    all settings, versions, figures and the verdict"""
+  report.html  all of it to read: the verdict, the curves with the band of their
+               controls, their difference, gradient norms, every tensor of the
+               first and the last step, and where a bug lies; one file that
+               opens in any browser, without a network
+  curves.csv   every optimizer step: both losses, and both gradient norms before
+               clipping, with all their digits
+  curves.png, curves.svg
+               both curves, and below them their difference
+  run.json     all settings, versions, figures and the verdict"""
 EPILOG = f"""\
 {own_defaults()}An option that you give always wins.
 
@@ -126,6 +131,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="created if need be (default: loss-curves)",
     )
+    output.add_argument(
+        "--tensorboard",
+        action="store_true",
+        help="write event files into DIR/tensorboard too, for tensorboard --logdir; needs the extra tensorboard",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -144,18 +154,25 @@ def run(args: argparse.Namespace) -> int:
         run = runs.Run(settings)
     except (ValueError, TypeError) as error:
         raise BadInput(f"argument {_blamed(str(error), settings)}: {error}") from error
+    tensorboard = args.out / "tensorboard" if args.tensorboard else None
+    if tensorboard is not None:
+        from torch_rnn.curves import events  # now, so that a missing package is named before the training
     try:
         report.prepare(args.out)
+        if tensorboard is not None:
+            events.prepare(tensorboard)
     except OSError as error:
         reason = error.strerror or error
         raise BadInput(f"argument --out: expected a directory to write into, got {args.out}: {reason}") from error
 
-    command = command_line("curves", {**_words(settings), "out": args.out})
+    command = command_line("curves", {**_words(settings), "out": args.out, "tensorboard": args.tensorboard})
     print(command, end="\n\n")
     _train(run)
     judged = verdict.judge(run)
     scores = run.scores()
     paths = report.write(args.out, run, scores, judged, command)  # first of all, should nobody listen to the rest
+    if tensorboard is not None:
+        paths += events.write(tensorboard, run.pairs)
 
     print(_epoch_table(report.epoch_losses(run.pairs)), end="\n\n")
     print(_score_table(run.task, scores) if scores else f"The task {args.task} has no test span.", end="\n\n")

@@ -116,12 +116,23 @@ def check_file(option: str, path: Path) -> None:
 
 
 def command_line(command: str, settings: Mapping[str, Any]) -> str:
-    """Return the command with every setting written out, wrapped for a terminal."""
-    words = [f"--{name} {_written(value)}" for name, value in settings.items()]
-    bound = "\0"  # keeps an option and its value on one line
-    text = " ".join(["rnn-parity" + bound + command, *(word.replace(" ", bound, 1) for word in words)])
-    lines = textwrap.wrap(text, 76, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
-    return " \\\n".join(lines).replace(bound, " ")
+    """Return the command with every setting written out, wrapped for a terminal.
+
+    >>> print(command_line("curves", {"bidirectional": True, "csv": "my data.csv"}))
+    rnn-parity curves --bidirectional --csv 'my data.csv'
+
+    A flag that is not set is left out.
+    """
+    lines = [f"rnn-parity {command}"]
+    for name, value in settings.items():
+        if value is False:
+            continue
+        word = f"--{name}" if value is True else f"--{name} {_written(value)}"
+        if len(lines[-1]) + len(word) < 76:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(f"    {word}")
+    return " \\\n".join(lines)
 
 
 def _written(value: Any) -> str:

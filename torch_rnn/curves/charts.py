@@ -214,6 +214,7 @@ def _layout(name: str, run: Run, drawn: Lines, log: bool) -> dict[str, Any]:
             "font": {"size": 11},
         },
         "hovermode": "x",
+        "hoverdistance": -1,  # however far the nearest step is
         "hoverlabel": {"bgcolor": "--page", "bordercolor": "--soft", "font": {"color": "--ink"}, "align": "left"},
         "paper_bgcolor": "--page",
         "plot_bgcolor": "--page",

@@ -13,7 +13,7 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
-from plotly.offline import get_plotlyjs
+from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]
 
 from torch_rnn.curves.charts import Chart, charts
 from torch_rnn.curves.lines import subtitle, title

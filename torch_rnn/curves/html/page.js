@@ -46,7 +46,7 @@ function walk(at, event) {
   event.preventDefault();
   const curve = at.data.findLastIndex((trace) => trace.customdata && trace.customdata.length);
   const last = at.data[curve].x.length - 1;
-  at.point = Math.min(Math.max((at.point ?? -by) + (by), 0), last);
+  at.point = Math.min(Math.max((at.point ?? -by) + by, 0), last);
   Plotly.Fx.hover(at, [{ curveNumber: curve, pointNumber: at.point }]);
 }
 
