@@ -85,6 +85,7 @@ def _draw_difference(axes: Axes, drawn: Lines) -> None:
         label += f"\n(0 drawn at $10^{{{round(math.log10(drawn.floor))}}}$)"
     axes.set_ylabel(label)
     axes.set_ylim(bottom=drawn.floor / 3)
+    axes.yaxis.set_minor_locator(NullLocator())
     axes.legend(**LEGEND)
     _bare(axes)
 
