@@ -74,6 +74,7 @@ def test_the_page_in_a_browser(faulty: Comparison, tmp_path: Path) -> None:
         switch(page)
         keys(page)
         dark(page)
+        paper(page)
         assert [url for url in requests if not url.startswith("data:")] == [path.as_uri()] * 2
         assert complaints == []
         refused = page.evaluate("fetch('https://example.org').then(() => 'sent', () => 'refused')")
@@ -136,6 +137,18 @@ def dark(page) -> None:
     page.emulate_media(color_scheme="dark")
     until(page, f"document.getElementById('losses').layout.paper_bgcolor !== {before!r}")
     assert page.evaluate("document.getElementById('losses')._fullLayout.yaxis.type") == "linear"
+
+
+def paper(page) -> None:
+    """There the page is light and unfolded, and afterwards as it was."""
+    looks = (
+        "[document.getElementById('losses').layout.paper_bgcolor, document.querySelectorAll('details[open]').length]"
+    )
+    before = page.evaluate(looks)
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.evaluate(looks) == ["#ffffff", 2]
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.evaluate(looks) == before
 
 
 # Without one

@@ -118,10 +118,8 @@ def _difference(run: Run, drawn: Lines, verdict: Verdict) -> Chart:
     notes = _thinned(shown, drawn)
     if equal.any():
         ticks = {"color": "--soft", "size": 7, "symbol": "line-ns", "line": {"width": 1.2, "color": "--soft"}}
-        traces.append(
-            _points(drawn, shown[equal], np.full(len(drawn.steps), drawn.floor), "equal to the last bit", ticks)
-        )
-        notes.append(f"A difference of 0 is drawn at {drawn.floor:.0e}.")
+        traces.append(_points(drawn, shown[equal], np.full(len(drawn.steps), drawn.floor), "equal", ticks))
+        notes.append(f"Where both losses are equal to the last bit, 0 is drawn at {drawn.floor:.0e}.")
     if verdict.evidence is None:
         notes.append("There were no control runs, so nothing shows what rounding does.")
     layout = _layout("|difference|", run, drawn, log=True)
@@ -207,7 +205,6 @@ def _layout(name: str, run: Run, drawn: Lines, log: bool) -> dict[str, Any]:
         "margin": {"l": 64, "r": 12, "t": 8, "b": 8},
         "legend": {
             "orientation": "h",
-            "xref": "container",
             "x": 0,
             "y": 1.02,
             "yanchor": "bottom",

@@ -16,9 +16,12 @@ function charts() {
     typeof value === "string" && value.startsWith("--") ? style.getPropertyValue(value).trim() : value);
 }
 
+const printing = () => document.documentElement.classList.contains("print");
+
 function draw() {
   for (const { name, data, layout } of charts()) {
     const at = document.getElementById(name);
+    if (printing()) Object.assign(layout, { width: 640, height: 280 });  // paper is no window that could be measured
     layout.dragmode = at.layout ? at.layout.dragmode : touch ? false : "zoom";
     for (const axis of ["xaxis", "yaxis"]) {  // what the reader has set stays
       const before = at.layout && at.layout[axis];
@@ -77,6 +80,11 @@ document.getElementById("copy").addEventListener("click", async (event) => {
   event.target.textContent = "Copied";
 });
 
-addEventListener("beforeprint", () => {
-  for (const details of document.querySelectorAll("details")) details.open = true;
-});
+// On paper the page is light, whatever it is on the screen, and nothing is folded away.
+for (const kind of ["beforeprint", "afterprint"]) {
+  addEventListener(kind, () => {
+    document.documentElement.classList.toggle("print", kind === "beforeprint");
+    for (const details of document.querySelectorAll("details")) details.open = printing();
+    draw();
+  });
+}
