@@ -61,7 +61,8 @@ def test_the_page_in_a_browser(faulty: Comparison, tmp_path: Path) -> None:
         for width in (1280, 390):
             page.set_viewport_size({"width": width, "height": 800})
             page.goto(path.as_uri())
-            assert page.title() == 'a </script><b>"&: numpy_rnn and torch.nn from the same weights'
+            title = 'a </script><b>"&: numpy_rnn and torch.nn from the same weights'
+            assert [page.title(), page.locator("h1").inner_text()] == [title, title]
             assert page.evaluate("document.documentElement.scrollWidth") == width
             assert page.locator(".verdict").is_visible()
             assert page.locator(".verdict").inner_text().startswith("✕ Not rounding: at step ")
@@ -157,6 +158,7 @@ def paper(page) -> None:
 def parts(page: str) -> tuple[str, list]:
     """Return what is read, without styles and scripts, and the charts."""
     data = re.search(r'<script type="application/json" id="charts">(.*?)</script>', page, re.DOTALL)
+    assert "<" not in data[1]  # nothing there can end the script
     text = re.sub(r"<(script|style)\b.*?</\1>", "", page, flags=re.DOTALL)
     return text, json.loads(data[1], parse_constant=pytest.fail)
 
