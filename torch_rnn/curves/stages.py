@@ -161,7 +161,7 @@ def _compare(step: int, seen: list[list[Stages]], coarser: np.dtype[Any]) -> lis
             rounding += sum(_moved(side, stage, name) for side in seen)
             missing = "numpy" if pair[0] is None else "torch" if pair[1] is None else None
             known = math.isfinite(difference)
-            ulps = difference / float(np.spacing(coarser.type(size))) if known else math.inf  # (11.4)
+            ulps = difference / float(np.spacing(coarser.type(size))) if known else math.inf
             rows.append(Row(step, stage, name, difference, scale, rounding, ulps, missing))
     return rows
 
