@@ -227,7 +227,7 @@ def test_long_runs_are_thinned_and_keep_their_extremes() -> None:
 def test_a_long_run_says_how_many_steps_are_drawn(honest: Comparison) -> None:
     run = compare_curves("sine", hidden=1, controls=0, epochs=1).run
     run.pairs = [(Record(1, i, 1, 1.0 / i, 1.0), Record(1, i, 1, 1.0 / i, 1.0)) for i in range(1, 8001)]
-    run._losses = ([], [])
+    run.all_losses = ([], [])
     losses, *_ = charts(run, dataclasses.replace(honest.verdict, outcome=OPEN, evidence=None, threshold=None))
     assert len(losses.traces[0]["x"]) < LIMIT
     assert losses.notes[0].startswith("Of 8000 steps ")

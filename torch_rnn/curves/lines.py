@@ -80,9 +80,10 @@ def subtitle(run: Run) -> str:
     """Say with which settings."""
     s = run.settings
     layers = f"{s.layers} layer{'s' if s.layers > 1 else ''}"
+    more = ("bidirectional, " if s.bidirectional else "") + (f"projection {s.proj_size}, " if s.proj_size else "")
     optimizer = f"{s.optimizer} lr {s.lr:g}" + ("" if s.clip is None else f" clip {s.clip:g}")
     return (
-        f"{s.cell}, {s.hidden} hidden, {layers}, window {s.window}, carry {s.carry}, {optimizer}, "
+        f"{s.cell}, {s.hidden} hidden, {layers}, {more}window {s.window}, carry {s.carry}, {optimizer}, "
         f"{' and '.join(dict.fromkeys(s.dtypes))}, seed {s.seed}"
     )
 

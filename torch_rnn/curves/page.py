@@ -99,13 +99,13 @@ def _figure(chart: Chart) -> str:
 def _scores(figures: dict[str, Any]) -> str:
     if not figures["scores"]:
         return _section("Test error", "<p>The task has no test span.</p>")
-    target = figures["target"]
-    head = ["", "NumPy", "PyTorch", figures["baseline"], *(["target"] if target is not None else [])]
-    rows = [
-        [score["span"], *(_number(score[side]) for side in ("numpy", "torch", "baseline"))]
-        + ([f"< {target:g}"] if target is not None else [])
-        for score in figures["scores"]
-    ]
+    goals = any(score["target"] is not None for score in figures["scores"])
+    head = ["", "NumPy", "PyTorch", figures["baseline"], *(["target"] if goals else [])]
+    rows = []
+    for score in figures["scores"]:
+        rows.append([score["span"], *(_number(score[side]) for side in ("numpy", "torch", "baseline"))])
+        if goals:
+            rows[-1].append("" if score["target"] is None else f"< {score['target']:g}")
     measure = figures["measure"] + "".join(f": {MEASURES[name]}" for name in [figures["measure"]] if name in MEASURES)
     return _section("Test error", _table(head, rows, caption=measure))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -38,12 +39,19 @@ def figure(run: Run, verdict: Verdict) -> Figure:
     figure = Figure(figsize=(8, 6), layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.1))
     FigureCanvasAgg(figure)  # no display, whatever the user's matplotlib is set to
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
-    upper.set_title(title(run), **TITLE, pad=40)
-    upper.annotate(subtitle(run), (0, 1), (0, 26), textcoords="offset points", **SUBTITLE)
+    below = textwrap.fill(subtitle(run), 108)
+    upper.set_title(_title(run), **TITLE, pad=40 + 11 * below.count("\n"))
+    upper.annotate(below, (0, 1), (0, 26), textcoords="offset points", va="bottom", **SUBTITLE)
     _draw_losses(upper, drawn, loss_name(run))
     _draw_difference(lower, drawn)
     lower.set_xlabel(step_name(run))
     return figure
+
+
+def _title(run: Run) -> str:
+    """Return what is above the picture: a user's name may be long, and hold letters that the font has not, and "$"."""
+    text = title(run) if len(run.task.name) <= 24 else run.task.name
+    return "".join(letter if ord(letter) < 0x500 else "?" for letter in text).replace("$", r"\$")
 
 
 def save(figure: Figure, path: Path, format: str) -> None:

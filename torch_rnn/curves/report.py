@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import csv
 import math
-import platform
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
-
-import numpy as np
-import torch
 
 from numpy_rnn.files import write_aside
 from numpy_rnn.tasks import Score
@@ -20,9 +16,10 @@ from numpy_rnn.training import epoch_loss
 from torch_rnn.curves import picture
 from torch_rnn.curves.page import page
 from torch_rnn.curves.runs import Pair, Run
+from torch_rnn.curves.snapshot import NAME
 from torch_rnn.curves.verdict import Verdict
 from torch_rnn.files import write_json, write_text
-from torch_rnn.version import project_version
+from torch_rnn.version import versions
 
 FILES = ("report.html", "curves.csv", "curves.png", "curves.svg", "run.json")
 COLUMNS = ("epoch", "step", "numpy_loss", "torch_loss", "numpy_grad_norm", "torch_grad_norm")
@@ -34,9 +31,11 @@ def prepare(directory: Path) -> None:
     Raises ``OSError`` if they cannot.
     """
     directory.mkdir(parents=True, exist_ok=True)
-    for name in FILES:
+    for name in (*FILES, NAME):
         if (directory / name).is_dir():
             raise IsADirectoryError(f"{directory / name} is a directory")
+        for left in directory.glob(f".{name}.*.part"):  # by a process that was killed
+            left.unlink()
     with TemporaryFile(dir=directory):
         pass
 
@@ -78,12 +77,8 @@ def summary(run: Run, scores: Sequence[tuple[Score, Score]], verdict: Verdict) -
 
     return {
         "settings": asdict(run.settings),
-        "versions": {
-            "python": platform.python_version(),
-            "numpy": np.__version__,
-            "torch": torch.__version__,
-            "rnn-parity": project_version(),
-        },
+        "versions": versions(),
+        "steps": {"made": len(run.pairs), "planned": run.total},
         "verdict": {
             "outcome": verdict.outcome,
             "sentence": verdict.sentence(),
@@ -98,13 +93,13 @@ def summary(run: Run, scores: Sequence[tuple[Score, Score]], verdict: Verdict) -
         },
         "measure": run.task.measure,
         "baseline": run.task.baseline,
-        "target": run.task.target,
         "scores": [
             {
                 "span": ours.span,
                 "numpy": number(ours.error),
                 "torch": number(theirs.error),
                 "baseline": number(ours.baseline),
+                "target": ours.target,
             }
             for ours, theirs in scores
         ],
