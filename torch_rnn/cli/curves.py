@@ -56,12 +56,13 @@ both sides from the same weights, and the first stage and tensor that differ are
 named: state in, forward, loss, gradients, clip, update, state out.
 
 Printed: the settings; for a file of your own what it holds, and how many steps
-it will be; a table of epochs (the loss on each backend, and how far
-the two are apart); the test errors beside those of a forecast that has learnt
-nothing, and the error that the default settings get below; for a text a line
-that either network writes; the verdict; the files written. A verdict is "rounding" (with the step at which the curves
-separate, how fast the difference grows, and the smallest bug that would have
-been seen), "not rounding" or "cannot tell" (with what would decide).
+it will be; a table of epochs (the loss on each backend, and how far the two are
+apart); the test errors beside those of a forecast that has learnt nothing, and
+the error that the default settings get below; for a text a line that either
+network writes; the verdict; the files written. A verdict is "rounding" (with
+the step at which the curves separate, how fast the difference grows, and the
+smallest bug that would have been seen), "not rounding" or "cannot tell" (with
+what would decide).
 
 Written into --out, replacing what an earlier run left there:
   report.html  all of it to read: the verdict, the curves with the band of their
