@@ -317,7 +317,7 @@ def test_an_unfinished_run_is_not_replaced(run, stopped: Path) -> None:
 
 
 def test_settings_beside_resume_are_refused_by_name(run, stopped: Path) -> None:
-    tail = "not allowed with --resume, whose run keeps its settings; --epochs and --snapshot-every are"
+    tail = "not allowed with --resume, whose run keeps its settings; --epochs, --snapshot-every, --tensorboard are"
     for option in (["--lr", "0.1"], ["--controls=1"], ["--clip", "off"], ["--out", "loss-curves"]):
         name = option[0].partition("=")[0]
         assert run("curves", "--resume", "loss-curves", *option) == refusal(f"argument {name}: {tail}")

@@ -23,6 +23,8 @@ COMMANDS = {
     "accuracy": accuracy,
     "vectors": vectors,
 }
+EXTRAS = {"tensorboard": "tensorboard"}
+EXTRAS |= dict.fromkeys(("torch", "matplotlib", "plotly", "rich", "threadpoolctl"), "parity")
 BAD_INPUT, INTERRUPTED, NOBODY_LISTENS = 2, 130, 141  # as a shell reports signals: 128 + SIGINT, 128 + SIGPIPE
 
 DESCRIPTION = """\
@@ -90,9 +92,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BadInput as error:
         args.parser.error(str(error))
     except ModuleNotFoundError as error:
-        if error.name not in ("torch", "matplotlib", "rich", "threadpoolctl"):
+        if error.name not in EXTRAS:
             raise
-        args.parser.error(f"{error.name} is not installed: pip install 'rnn-parity[parity]'")
+        args.parser.error(f"{error.name} is not installed: pip install 'rnn-parity[{EXTRAS[error.name]}]'")
     except MemoryError:
         args.parser.error("not enough memory: try a smaller --hidden, --layers or --window")
     except BrokenPipeError:
