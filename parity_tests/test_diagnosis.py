@@ -245,9 +245,9 @@ def test_no_two_bugs_are_the_same_on_the_plain_case(cell: str) -> None:
         (3, []),
     ],
 )
-def test_one_entry_shows_only_zero_and_a_factor_that_has_a_meaning(entry: float, named: list[str]) -> None:
+def test_one_entry_shows_only_zero_and_a_factor_that_has_a_meaning(entry: float, named: str | None) -> None:
     found = signatures("db", np.array([float(entry)]), {"db": np.array([3.0])}, 1e-12, {"T": 5.0})
-    assert [name for name, _ in found] == named
+    assert [name for name, _ in found] == ([] if named is None else [named])
 
 
 def test_the_values_of_another_gradient_are_recognised_alone_and_added() -> None:
