@@ -242,6 +242,12 @@ def test_one_entry_shows_only_zero_and_a_factor_that_has_a_meaning(entry: float,
     assert [name for name, _ in found] == ([] if named is None else [named])
 
 
+def test_another_shape_is_transposed_or_reshaped() -> None:
+    w = np.random.default_rng(0).normal(size=(2, 3))
+    for theirs, right, named in ((w.T, w, "transposed"), (w.ravel(), w, "reshaped"), (w[:1, :2], w[0, :2], "reshaped")):
+        assert [name for name, _ in signatures("dw", theirs, {"dw": right}, 1e-12)] == [named]
+
+
 def test_the_values_of_another_gradient_are_recognised_alone_and_added() -> None:
     one, other = np.random.default_rng(0).normal(size=(2, 5))
     for theirs, named in ((other, "has-dh_0"), (one + other, "plus-dh_0"), (one, None)):
