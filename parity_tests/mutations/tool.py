@@ -95,7 +95,7 @@ TESTS = {
         "test_carry.py",
         "-knot three_hundred or (three_hundred and sgd and detach)",
     ],
-    "numpy_rnn/tasks.py": ["test_tasks.py"],
+    "numpy_rnn/tasks": ["test_tasks.py"],
     "numpy_rnn/weights.py": ["test_weights.py", "-knot (killed or half or flipped or truncated)"],
     "numpy_rnn/conventions.py": ["test_conventions.py"],
     "numpy_rnn/files.py": ["test_files.py", "test_weights.py", "-knot (flipped or truncated or scrambled)"],
