@@ -175,6 +175,7 @@ CALLS: list[tuple[Any, type[Exception], str]] = [
     (lambda: LSTM(3, 5, proj_size=5), ValueError, "proj_size must be from 0 to hidden_size - 1 = 4, got 5"),
     (lambda: LSTM(3, 5, proj_size=-1), ValueError, "proj_size must be from 0 to hidden_size - 1 = 4, got -1"),
     (lambda: LSTM(3, 5, proj_size=2.0), TypeError, "proj_size must be an int, got float"),
+    (lambda: SequenceModel("gru", 3, 5, 2, proj_size=2), ValueError, "proj_size must be 0 for cell gru"),
     (lambda: LSTM64(X, dropout_masks=[]), ValueError, "dropout_masks must be L-1 = 1 arrays, got 0"),
     (lambda: LSTM64(X, dropout_masks=[X]), ValueError, r"dropout_masks\[0\] must be \(6, 4, 2\) float64"),
     (lambda: LSTM64(X.repeat(2, axis=2)), ValueError, r"input must be \(T, B, I\) with I = 3, got \(6, 4, 6\)"),
