@@ -85,6 +85,7 @@ def _modules() -> Iterator[Mistake]:
             yield Mistake(area, row.id, "numpy_rnn.modules.window", row.values[0], tuple(row.values[1]), judge)
     lengths = Network(lengths=True)
     for area, table, judge in (
+        ("blocks of steps", packing.RUNS, Network(block=3)),
         ("lengths and layouts", packing.LENGTHS, lengths),
         ("lengths and layouts", packing.FLIPS, Network("gru", lengths=True, bidirectional=True)),
         ("lengths and layouts", packing.PACKED, Network(lengths=True, packed=True)),
