@@ -106,7 +106,8 @@ def test_the_calibration_prints_what_honest_pairs_give(no_processes, monkeypatch
     *curves, stages = out.splitlines()
     assert [line.partition(":")[0] for line in curves] == [f"controls {n}, 203 pairs" for n in sorted(CURVES)]
     assert all(f"above {CURVES[n]}: 0, by the tail" in line for n, line in zip(sorted(CURVES), curves, strict=True))
-    assert stages.startswith("stages, 100 steps: median -5.") and f"above {STAGE}: 0" in stages
+    assert stages.startswith("stages, 100 steps: median -5.")
+    assert f"above {STAGE}: 0" in stages
 
 
 def test_the_calibration_judges_the_settings_held_apart(no_processes, monkeypatch, capsys) -> None:
@@ -116,7 +117,8 @@ def test_the_calibration_judges_the_settings_held_apart(no_processes, monkeypatc
     *lines, last = capsys.readouterr().out.splitlines()
     assert last == f"2 {ROUNDING}, 0 {BUG}, 0 {OPEN}"
     for line, (settings, steps) in zip(lines, chosen, strict=True):
-        assert line.startswith(ROUNDING) and line.endswith(f"{steps} steps: {calibrate.describe(settings)}")
+        assert line.startswith(ROUNDING)
+        assert line.endswith(f"{steps} steps: {calibrate.describe(settings)}")
     open_verdict = Verdict(OPEN, 4, None, None, reason="the loss is not finite")
     monkeypatch.setattr(calibrate, "verdict_of", lambda *given: open_verdict)
     assert calibrate.main(["--honest"]) == 1

@@ -20,10 +20,12 @@ from parity_tests.mutations import (
     recompute,
     rnn_cell,
     tape,
+    training,
 )
 from parity_tests.mutations.judges.descent import Descent, Loss
 from parity_tests.mutations.judges.head import Head
 from parity_tests.mutations.judges.judge import Judge
+from parity_tests.mutations.judges.loop import Chain, Training
 from parity_tests.mutations.judges.network import Network
 
 
@@ -100,6 +102,16 @@ def _modules() -> Iterator[Mistake]:
         yield Mistake("recomputing", row.id, module, f"Recomputed.{row.values[0]}", tuple(row.values[1]), judge)
 
 
+def _loops() -> Iterator[Mistake]:
+    """The training loop, and chains of single steps."""
+    for row in training.CARRY:
+        carry, attribute, edits = row.values
+        yield Mistake("training loop", row.id, "numpy_rnn.training", attribute, tuple(edits), Training(carry))
+    for row in training.STEP_CELLS:
+        cell, attribute, edits = row.values
+        yield Mistake("single steps", row.id, "numpy_rnn.modules.step_cells", attribute, tuple(edits), Chain(cell))
+
+
 def _descent() -> Iterator[Mistake]:
     """Losses, optimizers, clipping, schedules."""
     for row in losses.MISTAKES:
@@ -118,4 +130,4 @@ def _descent() -> Iterator[Mistake]:
         yield Mistake("schedules", f"{name}-{row.id}", descent.SCHEDULE, f"{name}.{method}", tuple(edits), judge)
 
 
-MISTAKES = [*_cells(), *_modules(), *_descent()]
+MISTAKES = [*_cells(), *_modules(), *_loops(), *_descent()]
