@@ -9,6 +9,7 @@ from torch.nn.utils import rnn as torch_rnn_utils
 
 import numpy_rnn
 from numpy_rnn.optim.lr_scheduler import LRScheduler
+from numpy_rnn.optim.optimizer import Optimizer
 from torch_rnn import check_parity
 
 REFUSALS = (ValueError, TypeError, RuntimeError, IndexError, AssertionError)
@@ -213,6 +214,19 @@ def test_the_message_names_what_is_wrong() -> None:
         assert message in str(caught.value)
 
 
-def test_a_schedule_without_a_rule_of_its_own_is_none() -> None:
+def test_a_schedule_or_optimizer_without_a_rule_of_its_own_is_none() -> None:
+    parameter = numpy_rnn.Parameter(np.zeros(3))
     with pytest.raises(NotImplementedError):
-        LRScheduler(numpy_rnn.SGD([numpy_rnn.Parameter(np.zeros(3))], 0.1))
+        LRScheduler(numpy_rnn.SGD([parameter], 0.1))
+    parameter.grad = numpy_rnn.Tensor(np.ones(3))
+    with pytest.raises(NotImplementedError):
+        Optimizer([parameter], {}).step()
+
+
+def test_what_is_no_leaf_may_be_asked_for_the_gradient_that_it_has() -> None:
+    for library in ("torch", "numpy"):
+        leaf = Library(library).leaf(3)
+        no_leaf = leaf + leaf
+        assert no_leaf.requires_grad_() is no_leaf
+        with pytest.raises(RuntimeError):
+            no_leaf.requires_grad_(False)
