@@ -23,7 +23,12 @@ CARRY = [
         "full", "Loop.shares", [("[length / sum(lengths)", "[1 / len(lengths)")], id="short-last-window-counts-in-full"
     ),
     pytest.param("full", "Loop.shares", [("[length / sum(lengths)", "[1.0")], id="losses-added-not-averaged"),
-    pytest.param("full", "Loop.step", [("state = self.call(", "_ = self.call(")], id="full-carry-without-the-state"),
+    pytest.param(
+        "full",
+        "Loop.step",
+        [("self.call(self.model, input, state,", "self.call(self.model, input, None,")],
+        id="each-window-from-zeros",
+    ),
     pytest.param(
         "detach", "Loop.step", [("self.optimizer.zero_grad()", "pass")], id="gradients-of-the-window-before-kept"
     ),
