@@ -281,7 +281,7 @@ def test_bad_commands(call):
 @pytest.mark.parametrize("taken", ["out", "out/curves.png"])
 def test_out_cannot_be_written_into(call, tmp_path, monkeypatch, taken):
     """A file where the directory should be, a directory where a file should be: said before the training."""
-    monkeypatch.setattr(curves, "_train", lambda run: pytest.fail("trained before --out was looked at"))
+    monkeypatch.setattr(curves, "_train", lambda *_: pytest.fail("trained before --out was looked at"))
     if taken == "out":
         (tmp_path / "out").write_text("precious")
     else:
@@ -299,7 +299,7 @@ def test_out_is_read_only(call, monkeypatch):
     def refuse(**_):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(curves, "_train", lambda run: pytest.fail("trained before --out was looked at"))
+    monkeypatch.setattr(curves, "_train", lambda *_: pytest.fail("trained before --out was looked at"))
     monkeypatch.setattr(report, "TemporaryFile", refuse)
     message = "expected a directory to write into, got loss-curves: Permission denied"
     check_refused(call("curves"), f"rnn-parity curves: error: argument --out: {message}")
@@ -308,7 +308,7 @@ def test_out_is_read_only(call, monkeypatch):
 def test_out_is_created_with_its_parents(call, tmp_path):
     assert call("curves", *QUICK, "--out", "a/b/c")[0] == 0
     assert call("curves", *QUICK, "--out", tmp_path / "a" / "b" / "c")[0] == 0  # and replaced
-    assert len(list((tmp_path / "a" / "b" / "c").iterdir())) == 3
+    assert len(list((tmp_path / "a" / "b" / "c").iterdir())) == 4
 
 
 @pytest.mark.parametrize(
@@ -321,7 +321,7 @@ def test_out_is_created_with_its_parents(call, tmp_path):
     ids=["interrupt", "memory", "disk"],
 )
 def test_what_goes_wrong_on_the_way_is_one_line(call, monkeypatch, error, status, message):
-    def fail(run):
+    def fail(*_):
         raise error
 
     monkeypatch.setattr(curves, "_train", fail)
@@ -338,7 +338,7 @@ def test_the_output_may_go_into_a_string(monkeypatch):
 
 
 def test_a_missing_module_of_our_own_is_no_advice_to_install_something(call, monkeypatch):
-    def fail(run):
+    def fail(*_):
         raise ModuleNotFoundError("No module named 'torch_rnn.lost'", name="torch_rnn.lost")
 
     monkeypatch.setattr(curves, "_train", fail)

@@ -342,11 +342,11 @@ def test_a_run_from_its_settings_refuses_data_that_have_changed(weather: Path) -
 
 
 def test_a_task_of_ones_own_arrays() -> None:
-    task = tasks.Task("$x^ in 価", X, Y, 15, {"end": slice(15, 20)}, {"end": 1.0}, {"window": 5})
+    task = tasks.Task("$x^$ 価", X, Y, 15, {"end": slice(15, 20)}, {"end": 1.0}, {"window": 5})
     comparison = compare_curves(task, hidden=3, epochs=1, controls=1)
     assert comparison.verdict.outcome == ROUNDING
     assert (comparison.settings.task, comparison.settings.window, comparison.settings.digest) == (
-        "$x^ in 価",
+        "$x^$ 価",
         5,
         task.digest(),
     )

@@ -171,5 +171,10 @@ def test_text_is_the_files_in_parallel_streams():
     assert text[1:].startswith(following)
     (score,) = task.score(np.zeros((*task.targets.shape, task.symbols)))
     assert_allclose(score.error, np.log(task.symbols), rtol=1e-12)
+    train, test = np.split(task.targets, [task.train_steps])
+    surprise = [-np.log((train == k).sum() + 1) for k in range(task.symbols)]
+    expected = np.mean([surprise[k] for k in test.ravel()]) + np.log(train.size + task.symbols)
+    assert_allclose(score.baseline, expected, rtol=1e-12)  # each letter counted once more than it was seen
+    assert tasks.characters("no letter is left over", "ab" * 8, 2).inputs.shape == (7, 2)
     with pytest.raises(ValueError, match="text must have at least 33 characters"):
         tasks.characters("short", "ab" * 10, 16)

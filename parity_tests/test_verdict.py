@@ -396,7 +396,7 @@ def test_compare_curves_holds_the_arrays_and_shows_itself() -> None:
 def test_compare_curves_judges_a_side_of_ones_own_and_refuses_what_it_does_not_know() -> None:
     bug = BUGS[0]
     assert compare_curves("sine", sides=bug.sides, hidden=3, epochs=1, controls=1, **ADAM).verdict.outcome == BUG
-    with pytest.raises(ValueError, match=r"settings must be some of carry, cell, .*, got hiden"):
+    with pytest.raises(ValueError, match=r"settings must be some of bidirectional, carry, cell, .*, got hiden"):
         compare_curves("sine", hiden=3)
 
 

@@ -98,6 +98,17 @@ def positive(text: str) -> float:
     return value
 
 
+def seconds(text: str) -> float:
+    """Parse a finite number of at least 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and value >= 0):
+        raise argparse.ArgumentTypeError(f"expected a finite number of at least 0, got {text!r}")
+    return value
+
+
 def positive_or_off(text: str) -> float | None:
     """Parse a finite number above 0, or "off"."""
     if text == "off":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import math
-import platform
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -13,7 +12,6 @@ from tempfile import TemporaryFile
 from typing import Any
 
 import numpy as np
-import torch
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -24,9 +22,10 @@ from numpy_rnn.files import write_aside
 from numpy_rnn.tasks import Score
 from numpy_rnn.training import epoch_loss
 from torch_rnn.curves.runs import Pair, Run, Settings
+from torch_rnn.curves.snapshot import NAME
 from torch_rnn.curves.verdict import Verdict
 from torch_rnn.files import write_json
-from torch_rnn.version import project_version
+from torch_rnn.version import versions
 
 FILES = ("curves.csv", "curves.png", "run.json")
 COLUMNS = ("epoch", "step", "numpy_loss", "torch_loss", "numpy_grad_norm", "torch_grad_norm")
@@ -51,9 +50,11 @@ def prepare(directory: Path) -> None:
     Raises ``OSError`` if they cannot.
     """
     directory.mkdir(parents=True, exist_ok=True)
-    for name in FILES:
+    for name in (*FILES, NAME):
         if (directory / name).is_dir():
             raise IsADirectoryError(f"{directory / name} is a directory")
+        for left in directory.glob(f".{name}.*.part"):  # by a process that was killed
+            left.unlink()
     with TemporaryFile(dir=directory):
         pass
 
@@ -89,12 +90,8 @@ def summary(run: Run, scores: Sequence[tuple[Score, Score]], verdict: Verdict) -
 
     return {
         "settings": asdict(run.settings),
-        "versions": {
-            "python": platform.python_version(),
-            "numpy": np.__version__,
-            "torch": torch.__version__,
-            "rnn-parity": project_version(),
-        },
+        "versions": versions(),
+        "steps": {"made": len(run.pairs), "planned": run.total},
         "verdict": {
             "outcome": verdict.outcome,
             "sentence": verdict.sentence(),

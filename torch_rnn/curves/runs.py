@@ -129,9 +129,9 @@ class Run:
         self.loops = [[self.loop(side) for _ in range(settings.controls + 1)] for side in (0, 1)]
         self.models = tuple(loops[0].model for loops in self.loops)
         self.pairs: list[Pair] = []
-        self._losses: tuple[list[list[float]], list[list[float]]] = ([], [])
+        self.all_losses: tuple[list[list[float]], list[list[float]]] = ([], [])  # of each side, as ``losses`` has them
         self.total = self.loops[0][0].total
-        self._draws = [self._generators(), self._generators()]
+        self.draws = [self._generators(), self._generators()]  # what moves the controls of each side
         self._move_controls()
 
     def loop(self, side: int) -> Loop:
@@ -189,31 +189,35 @@ class Run:
 
     def train(self) -> Iterator[Pair]:
         """Train everything in lockstep and yield the two records of each step, which are kept in ``pairs`` too."""
-        for _ in range(self.total):
+        while not self.over:
             with np.errstate(over="ignore", invalid="ignore"):  # losses that are not finite are the verdict's to name
                 records = [[loop.step() for loop in loops] for loops in self.loops]
                 self._move_controls()
-            for kept, step in zip(self._losses, records, strict=True):
+            for kept, step in zip(self.all_losses, records, strict=True):
                 kept.append([record.loss for record in step])
-            ours, theirs = records[0][0], records[1][0]
-            self.pairs.append((ours, theirs))
-            yield ours, theirs
-            if not (math.isfinite(ours.loss) and math.isfinite(theirs.loss)):
-                return
+            pair = records[0][0], records[1][0]
+            self.pairs.append(pair)
+            yield pair
+
+    @property
+    def over(self) -> bool:
+        """Whether the last step has been made, or one whose loss is not finite."""
+        finite = not self.pairs or all(math.isfinite(record.loss) for record in self.pairs[-1])
+        return len(self.pairs) >= self.total or not finite
 
     def _generators(self) -> list[np.random.Generator]:
         return [np.random.default_rng([self.settings.seed, i]) for i in range(self.settings.controls + 1)]
 
     def _move_controls(self) -> None:
         if len(set(self.settings.dtypes)) == 2:  # the same signs each time
-            self._draws = [self._generators(), self._generators()]
-        for loops, draws in zip(self.loops, self._draws, strict=True):
+            self.draws = [self._generators(), self._generators()]
+        for loops, draws in zip(self.loops, self.draws, strict=True):
             for loop, rng in zip(loops[1:], draws[1:], strict=True):
                 nudge(loop, rng, self.settings.coarser)
 
     def losses(self, side: int) -> Array:
         """Return the losses of one side so far: (steps, 1 + controls), its own run's in column 0."""
-        return np.array(self._losses[side]).reshape(len(self.pairs), -1)
+        return np.array(self.all_losses[side]).reshape(len(self.pairs), -1)
 
     def scores(self) -> list[tuple[Score, Score]]:
         """Return each test span's scores: NumPy's, PyTorch's."""
