@@ -219,7 +219,9 @@ def test_a_schedule_or_optimizer_without_a_rule_of_its_own_is_none() -> None:
     with pytest.raises(NotImplementedError):
         LRScheduler(numpy_rnn.SGD([parameter], 0.1))
     with pytest.raises(NotImplementedError):
-        Optimizer([parameter], {"lr": 0.1, "weight_decay": 0, "maximize": False})._update(parameter.data, np.ones(3), {}, {})
+        Optimizer([parameter], {"lr": 0.1, "weight_decay": 0, "maximize": False})._update(
+            parameter.data, np.ones(3), {}, {}
+        )
 
 
 def test_what_is_no_leaf_may_be_asked_for_the_gradient_that_it_has() -> None:
