@@ -168,6 +168,7 @@ def test_every_option_reaches_the_run_and_the_settings_line(call, tmp_path, argv
     ("argv", "message"),
     [
         (["--dropout", "1"], "argument --dropout: expected a number from 0 and below 1, got '1'"),
+        (["--dropout", "much"], "argument --dropout: expected a number from 0 and below 1, got 'much'"),
         (["--dropout", "0.5"], "argument --dropout: dropout must be 0 with one layer, .*"),
         (["--embedding", "4"], "argument --embedding: embedding must be None for task sunspots, .*"),
         (["--task", "adding", "--window", "5"], "argument --window: window must be 10, .*, got 5"),

@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+from dataclasses import replace
 
 import pytest
 from numpy.testing import assert_allclose
@@ -104,6 +105,17 @@ def written(tmp_path):
         tmp_path / name for name in report.FILES
     ]
     return tmp_path, run, verdict
+
+
+def test_losses_of_many_sizes_are_marked_by_powers_of_ten():
+    run = make()
+    run.pairs[:] = [
+        (replace(ours, loss=10.0**-i), replace(theirs, loss=10.0**-i)) for i, (ours, theirs) in enumerate(run.pairs)
+    ]
+    axes = report.figure(run, judge(run)).axes[0]
+    axes.figure.canvas.draw()
+    assert axes.get_yscale() == "log"
+    assert {round(math.log10(tick) % 1, 6) for tick in axes.get_yticks()} == {0}
 
 
 def test_csv_reads_back_to_the_same_numbers(written):

@@ -134,7 +134,7 @@ def _align(loop: Loop, start: dict[str, Any], rng: np.random.Generator | None) -
                 mine[key][...] = state[key]
             elif hasattr(mine[key], "copy_"):
                 put(mine[key], state[key])
-            elif isinstance(mine[key], int | float):
+            else:
                 mine[key] = type(mine[key])(state[key])
     for part, array in zip(_parts(loop.state), start["carry"], strict=False):
         put(part, array)
