@@ -18,7 +18,7 @@ from numpy_rnn.typing import Array
 from torch_rnn.curves.compare_logs import LogComparison
 from torch_rnn.curves.logs import Log
 from torch_rnn.curves.logs_hints import hints
-from torch_rnn.curves.report import ALLOWED_COLOUR, DRAWN, GREY, LEGEND, NUMPY_COLOUR, SUBTITLE, TITLE, TORCH_COLOUR
+from torch_rnn.curves.picture import ALLOWED_COLOUR, DRAWN, GREY, LEGEND, NUMPY_COLOUR, SUBTITLE, TITLE, TORCH_COLOUR
 from torch_rnn.files import write_json
 from torch_rnn.tolerances import LOGS_BUG, LOGS_ROUNDING, SEEDS
 from torch_rnn.version import project_version
