@@ -16,9 +16,10 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from numpy_rnn.files import write_aside
 from numpy_rnn.typing import Array
 from torch_rnn.curves.compare_logs import LogComparison
+from torch_rnn.curves.lines import with_gaps
 from torch_rnn.curves.logs import Log
 from torch_rnn.curves.logs_hints import hints
-from torch_rnn.curves.picture import ALLOWED_COLOUR, DRAWN, GREY, LEGEND, NUMPY_COLOUR, SUBTITLE, TITLE, TORCH_COLOUR
+from torch_rnn.curves.picture import ALLOWED_COLOUR, GREY, LEGEND, NUMPY_COLOUR, SUBTITLE, TITLE, TORCH_COLOUR
 from torch_rnn.files import write_json
 from torch_rnn.tolerances import LOGS_BUG, LOGS_ROUNDING, SEEDS
 from torch_rnn.version import project_version
@@ -133,8 +134,8 @@ def _draw_losses(axes: Axes, found: LogComparison) -> None:
     dot = "o" if len(found.steps) == 1 else ""  # a line needs two points
     steps = _thinned(found.steps)
     for others, colour in ((found.b_others, TORCH_COLOUR), (found.a_others, NUMPY_COLOUR)):
-        axes.plot(steps, _drawable(_thinned(others)), color=colour, linewidth=0.7, alpha=0.5)
-    b, a = _drawable(_thinned(found.b_loss)), _drawable(_thinned(found.a_loss))
+        axes.plot(steps, with_gaps(_thinned(others)), color=colour, linewidth=0.7, alpha=0.5)
+    b, a = with_gaps(_thinned(found.b_loss)), with_gaps(_thinned(found.a_loss))
     axes.plot(steps, b, color=TORCH_COLOUR, linewidth=5, marker=dot, markersize=10, label="B")
     axes.plot(steps, a, color=NUMPY_COLOUR, linewidth=1.2, marker=dot, label="A")
     if len(a) and np.nanmin([a, b], initial=np.inf) > 0:
@@ -144,15 +145,15 @@ def _draw_losses(axes: Axes, found: LogComparison) -> None:
 
 def _draw_difference(axes: Axes, found: LogComparison) -> None:
     steps = _thinned(found.steps)
-    difference = _drawable(_thinned(found.difference, np.maximum))
+    difference = with_gaps(_thinned(found.difference, np.maximum))
     shown = difference > 0
     axes.plot(steps[shown], difference[shown], ".", color=NUMPY_COLOUR, markersize=4, label="|A - B|")
     if found.kind == "controls":
-        rounding = _drawable(_thinned(found.evidence.rounding, np.maximum))
+        rounding = with_gaps(_thinned(found.evidence.rounding, np.maximum))
         axes.plot(steps, rounding, color=GREY, linewidth=1, label="rounding alone")
         axes.plot(steps, rounding * 10**LOGS_BUG, color=ALLOWED_COLOUR, linestyle="--", label="a bug from here")
     if found.unit.any():
-        unit = _drawable(_thinned(found.unit, np.maximum))
+        unit = with_gaps(_thinned(found.unit, np.maximum))
         axes.plot(steps, unit, color=GREY, linewidth=1, linestyle=":", label="last digit of the logs")
     if axes.lines and any(np.nanmax(line.get_ydata(), initial=0) > 0 for line in axes.lines):
         axes.set_yscale("log")
@@ -163,9 +164,3 @@ def _thinned(values: Array, merge: np.ufunc | None = None) -> Array:
     """Return at most ``POINTS`` rows: the first of several neighbours, or what ``merge`` makes of them."""
     every = -(-len(values) // POINTS) or 1
     return values[::every] if merge is None else merge.reduceat(values, np.arange(0, len(values), every))
-
-
-def _drawable(values: Array) -> Array:
-    """Return the values, nan (which leaves a gap) where matplotlib cannot lay out a log axis."""
-    size = np.abs(values)
-    return np.where((size == 0) | ((size > DRAWN[0]) & (size < DRAWN[1])), values, np.nan)
