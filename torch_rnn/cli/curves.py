@@ -133,24 +133,17 @@ def run(args: argparse.Namespace) -> int:
     os.environ["MPLBACKEND"] = "agg"  # nothing is shown, whatever the user's matplotlib is set to
     import torch
 
-    from torch_rnn.curves import report, runs, verdict
+    from torch_rnn.curves import report, verdict
 
     torch.set_num_threads(1)  # the tensors are tiny; and the order of additions, so every bit, is the same everywhere
-    fill_defaults(args, tasks.load(args.task))
-    for name in ("optimizer_settings", "schedule_settings"):
-        setattr(args, name, dict(getattr(args, name)))
-    settings = runs.Settings(**{field.name: getattr(args, field.name) for field in fields(runs.Settings)})
-    try:
-        run = runs.Run(settings)
-    except (ValueError, TypeError) as error:
-        raise BadInput(f"argument {_blamed(str(error), settings)}: {error}") from error
+    run = prepared(args)
     try:
         report.prepare(args.out)
     except OSError as error:
         reason = error.strerror or error
         raise BadInput(f"argument --out: expected a directory to write into, got {args.out}: {reason}") from error
 
-    print(command_line("curves", {**_words(settings), "out": args.out}), end="\n\n")
+    print(command_line("curves", {**_words(run.settings), "out": args.out}), end="\n\n")
     _train(run)
     judged = verdict.judge(run)
     scores = run.scores()
@@ -161,6 +154,23 @@ def run(args: argparse.Namespace) -> int:
     print(textwrap.fill(judged.sentence(), 78, break_on_hyphens=False), end="\n\n")
     print("\n".join(f"wrote {path}" for path in paths))
     return STATUS[judged.outcome]
+
+
+def prepared(args: argparse.Namespace) -> Run:
+    """Return the run that the options describe, at its first step.
+
+    Raises ``BadInput`` for a value that the task, the model or the optimizer refuses; it names the option.
+    """
+    from torch_rnn.curves.runs import Run, Settings
+
+    fill_defaults(args, tasks.load(args.task))
+    for name in ("optimizer_settings", "schedule_settings"):
+        setattr(args, name, dict(getattr(args, name)))
+    settings = Settings(**{field.name: getattr(args, field.name) for field in fields(Settings)})
+    try:
+        return Run(settings)
+    except (ValueError, TypeError) as error:
+        raise BadInput(f"argument {_blamed(str(error), settings)}: {error}") from error
 
 
 def _words(settings: Settings) -> dict[str, object]:

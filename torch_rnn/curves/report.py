@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import math
-import platform
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -12,7 +11,6 @@ from tempfile import TemporaryFile
 from typing import Any
 
 import numpy as np
-import torch
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -25,7 +23,7 @@ from numpy_rnn.training import epoch_loss
 from torch_rnn.curves.runs import Pair, Run, Settings
 from torch_rnn.curves.verdict import Verdict
 from torch_rnn.files import write_json
-from torch_rnn.version import project_version
+from torch_rnn.version import versions
 
 FILES = ("curves.csv", "curves.png", "run.json")
 COLUMNS = ("epoch", "step", "numpy_loss", "torch_loss", "numpy_grad_norm", "torch_grad_norm")
@@ -88,12 +86,7 @@ def summary(run: Run, scores: Sequence[tuple[Score, Score]], verdict: Verdict) -
 
     return {
         "settings": asdict(run.settings),
-        "versions": {
-            "python": platform.python_version(),
-            "numpy": np.__version__,
-            "torch": torch.__version__,
-            "rnn-parity": project_version(),
-        },
+        "versions": versions(),
         "verdict": {
             "outcome": verdict.outcome,
             "sentence": verdict.sentence(),

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from numpy_rnn import Module, tasks
-from numpy_rnn.tasks import Score
+from numpy_rnn.tasks import Score, Task
 from numpy_rnn.training import NUMPY, Backend, Loop, Record, plain_call, predict
 from numpy_rnn.typing import Array
 from torch_rnn.backend import TORCH
@@ -89,16 +89,17 @@ class Run:
     pulls one way all along. A run ends after the last step, or after the first whose loss is not finite on one of the
     two sides.
 
-    Raises ``ValueError`` for settings that the task, the model or the optimizer refuses.
+    ``task`` is what the settings name, where it is loaded already. Raises ``ValueError`` for settings that the task, the
+    model or the optimizer refuses.
     """
 
-    def __init__(self, settings: Settings, sides: tuple[Side, Side] = SIDES) -> None:
+    def __init__(self, settings: Settings, sides: tuple[Side, Side] = SIDES, *, task: Task | None = None) -> None:
         if settings.dropout > 0 and settings.layers == 1:
             raise ValueError("dropout must be 0 with one layer, for it acts between layers")
         if settings.schedule is None and settings.schedule_settings:
             raise ValueError("schedule_settings must be empty without a --schedule")
         self.settings, self.sides = settings, sides
-        self.task = tasks.load(settings.task)
+        self.task = tasks.load(settings.task) if task is None else task
         if self.task.length not in (None, settings.window):
             raise ValueError(f"window must be {self.task.length}, the length of the sequences, got {settings.window}")
         network: Any = twin(self._module(settings.dtypes[1]))
