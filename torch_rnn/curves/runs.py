@@ -93,7 +93,7 @@ class Run:
     model or the optimizer refuses.
     """
 
-    def __init__(self, settings: Settings, sides: tuple[Side, Side] = SIDES, *, task: Task | None = None) -> None:
+    def __init__(self, settings: Settings, sides: tuple[Side, Side] = SIDES, task: Task | None = None) -> None:
         if settings.dropout > 0 and settings.layers == 1:
             raise ValueError("dropout must be 0 with one layer, for it acts between layers")
         if settings.schedule is None and settings.schedule_settings:
