@@ -89,8 +89,8 @@ class Run:
     pulls one way all along. A run ends after the last step, or after the first whose loss is not finite on one of the
     two sides.
 
-    ``task`` is what the settings name, where it is loaded already. Raises ``ValueError`` for settings that the task, the
-    model or the optimizer refuses.
+    ``task`` is what the settings name, where it is loaded already. Raises ``ValueError`` for settings that the task,
+    the model or the optimizer refuses.
     """
 
     def __init__(self, settings: Settings, sides: tuple[Side, Side] = SIDES, task: Task | None = None) -> None:
