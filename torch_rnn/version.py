@@ -1,7 +1,9 @@
-"""Versions: the project's own, without importing torch, and of all that decides a result."""
+"""What a result was made with; torch is imported only by whoever asks for its version."""
 
 import platform
 from importlib.metadata import PackageNotFoundError, version
+
+import numpy as np
 
 
 def project_version() -> str:
@@ -13,8 +15,7 @@ def project_version() -> str:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions that a result depends on: Python's, NumPy's, PyTorch's and the project's."""
-    import numpy as np
+    """Return the versions of Python and of all that computes, by name."""
     import torch
 
     return {

@@ -156,19 +156,23 @@ def run(args: argparse.Namespace) -> int:
     return STATUS[judged.outcome]
 
 
-def prepared(args: argparse.Namespace) -> Run:
-    """Return the run that the options describe, at its first step.
+def prepared(args: argparse.Namespace, loaded: dict[str, tasks.Task] | None = None) -> Run:
+    """Return the run that the options describe, at its first step; a task that is in ``loaded`` is taken from there.
 
     Raises ``BadInput`` for a value that the task, the model or the optimizer refuses; it names the option.
     """
     from torch_rnn.curves.runs import Run, Settings
 
-    fill_defaults(args, tasks.load(args.task))
+    loaded = {} if loaded is None else loaded
+    if args.task not in loaded:
+        loaded[args.task] = tasks.load(args.task)
+    task = loaded[args.task]
+    fill_defaults(args, task)
     for name in ("optimizer_settings", "schedule_settings"):
         setattr(args, name, dict(getattr(args, name)))
     settings = Settings(**{field.name: getattr(args, field.name) for field in fields(Settings)})
     try:
-        return Run(settings)
+        return Run(settings, task=task)
     except (ValueError, TypeError) as error:
         raise BadInput(f"argument {_blamed(str(error), settings)}: {error}") from error
 

@@ -13,37 +13,33 @@ from typing import cast
 from distributed import Client, Future, as_completed
 
 from numpy_rnn.tasks import Task
-from torch_rnn.curves.sweep import Made, Make, Planned, Row, failed, make_row
+from torch_rnn.curves.sweep import Lost, Made, Make, Planned, Row, failed, make_row
 from torch_rnn.version import versions
 
 PATIENCE = 5  # seconds to wait for a scheduler, and for its first worker
 
 
-class Unusable(Exception):
-    """No cluster is there, or one that cannot make these runs; the message says why."""
-
-
 def connect(address: str) -> Client:
     """Return a client of the scheduler at ``address``, whose workers have the same versions as this process.
 
-    Raises ``Unusable``.
+    Raises ``Lost``.
     """
     try:
         client = Client(address, timeout=PATIENCE, set_as_default=False)
     except (OSError, ValueError) as error:
-        raise Unusable(f"no scheduler answers at {address}") from error
+        raise Lost(f"no scheduler answers at {address}") from error
     try:
         client.wait_for_workers(1, timeout=PATIENCE)
         theirs = client.run(versions, on_error="return")
         for worker, found in theirs.items():
             if isinstance(found, Exception):
-                raise Unusable(f"the worker {worker} cannot run rnn-parity: {found}")
+                raise Lost(f"the worker {worker} cannot run rnn-parity: {found}")
             if found != versions():
-                raise Unusable(f"the worker {worker} has {_listed(found)}, expected {_listed(versions())}")
+                raise Lost(f"the worker {worker} has {_listed(found)}, expected {_listed(versions())}")
     except TimeoutError as error:
         client.close()
-        raise Unusable(f"the scheduler at {address} has no worker") from error
-    except Unusable:
+        raise Lost(f"the scheduler at {address} has no worker") from error
+    except Lost:
         client.close()
         raise
     return client
@@ -84,4 +80,4 @@ def _row(run: Planned, future: Future[object], result: object) -> Row:
     if future.status == "error":
         _, error, _ = cast(tuple[type, Exception, object], result)
         return failed(run.settings, f"{type(error).__name__}: {error}")
-    raise Unusable("the scheduler is gone")
+    raise Lost("the scheduler is gone")

@@ -8,7 +8,9 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Generator, Sequence
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,10 @@ from torch_rnn.version import versions
 Row = dict[str, Any]  # what run.json holds of a run; of one that failed: settings, versions and error
 
 
+class Lost(Exception):
+    """Nobody is there to make the runs, or any more; the message says why."""
+
+
 @dataclass(frozen=True, eq=False)
 class Planned:
     """A run that is wanted, with its data: who makes it need not have the file."""
@@ -33,7 +39,7 @@ class Planned:
     settings: Settings
     task: Task
 
-    @property
+    @cached_property
     def key(self) -> str:
         """What decides the run's numbers, all settings and versions, as a name for its file."""
         decisive = {"settings": asdict(self.settings), "versions": versions()}
@@ -57,7 +63,8 @@ def sweep(wanted: Sequence[Planned], directory: Path, make: Make) -> Made:
     (['rounding'], [], 1)
 
     A run that failed has a row with the error, and is made again the next time. ``make`` is ``locally(jobs)`` or
-    ``torch_rnn.curves.cluster.on_cluster(client)``. Raises ``OSError`` for a row that cannot be written.
+    ``torch_rnn.curves.cluster.on_cluster(client)``. Raises ``OSError`` for a row that cannot be written, and ``Lost``
+    where what makes the runs is lost.
     """
     (directory / "rows").mkdir(parents=True, exist_ok=True)
     there = rows(wanted, directory)
@@ -109,12 +116,19 @@ def locally(jobs: int) -> Make:
     """Return what makes runs in so many processes of this machine, one thread each."""
 
     def make(wanted: Sequence[Planned]) -> Made:
-        own = {"initializer": _start_worker, "initargs": (os.getpid(),)} if jobs > 1 else {}
-        parallel = joblib.Parallel(jobs, return_as="generator_unordered", batch_size=1, max_nbytes=None, **own)
+        processes = min(jobs, len(wanted))
+        if processes <= 1:
+            for run in wanted:
+                yield run, make_row(run.settings, run.task)
+            return
+        own = {"initializer": _start_worker, "initargs": (os.getpid(),)}
+        parallel = joblib.Parallel(processes, return_as="generator_unordered", batch_size=1, max_nbytes=None, **own)
         numbered = parallel(joblib.delayed(_numbered)(i, run.settings, run.task) for i, run in enumerate(wanted))
         try:
             for i, row in numbered:
                 yield wanted[i], row
+        except BrokenProcessPool as error:
+            raise Lost("a process was killed, perhaps for want of memory: fewer --jobs take less") from error
         finally:
             numbered.close()
 
