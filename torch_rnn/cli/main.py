@@ -22,7 +22,9 @@ COMMANDS = {
     "accuracy": accuracy,
     "vectors": vectors,
 }
-EXTRAS = dict.fromkeys(("torch", "matplotlib", "rich", "threadpoolctl", "joblib"), "parity") | {
+EXTRAS = {"distributed": "cluster"} | dict.fromkeys(
+    ("torch", "matplotlib", "rich", "threadpoolctl", "joblib"), "parity"
+)
     "distributed": "cluster"
 }
 BAD_INPUT, INTERRUPTED, NOBODY_LISTENS = 2, 130, 141  # as a shell reports signals: 128 + SIGINT, 128 + SIGPIPE

@@ -29,7 +29,8 @@ def shown(total: int) -> Iterator[Callable[[str], None]]:
         TimeElapsedColumn(),
         TextColumn("gone,"),
         TimeRemainingColumn(),
-        TextColumn("left  {task.description}"),
+        TextColumn("left"),
+        TextColumn("{task.description}"),
     )
     with Progress(
         *columns, console=console, transient=True, auto_refresh=False, disable=not console.is_terminal

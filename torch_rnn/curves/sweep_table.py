@@ -72,7 +72,7 @@ def markdown(wanted: Sequence[Planned], rows: Mapping[Planned, Row]) -> str:
     """Return a page: the settings that all runs share, a table of the rows, what its columns mean."""
     settings = [asdict(run.settings) for run in wanted]
     differ = [name for name in settings[0] if any(entry[name] != settings[0][name] for entry in settings)]
-    shared = {name: value for name, value in settings[0].items() if name not in differ and value not in (None, {})}
+    shared = {name: value for name, value in settings[0].items() if name not in differ and _cell(value)}
     lines = [[*differ, "verdict", "of rounding", "separate", "growth", "loss", "test error", "baseline", "remark"]]
     for run, entry in zip(wanted, settings, strict=True):
         if run in rows:
@@ -88,7 +88,10 @@ def _judged(row: Row) -> list[str]:
     if "error" in row:
         return ["failed", *[""] * 6, _cell(row["error"])]
     verdict, last, scores = row["verdict"], row["epochs"][-1], row["scores"]
-    fault = verdict["fault"]
+    places = [
+        verdict["fault"],
+        *(place | {"tensor": f"{place['tensor']} is not finite"} for place in verdict["not_finite"]),
+    ]
     times = "" if verdict["threshold"] is None else f"{_times(verdict['statistic'])} of {_times(verdict['threshold'])}"
     return [
         verdict["outcome"],
@@ -98,7 +101,7 @@ def _judged(row: Row) -> list[str]:
         _both(last["numpy_loss"], last["torch_loss"]),
         ", ".join(_both(score["numpy"], score["torch"]) for score in scores),
         ", ".join(_written(score["baseline"]) for score in scores),
-        "" if fault is None else f"step {fault['step']}, {fault['stage']}: {fault['tensor']}",
+        next((f"step {place['step']}, {place['stage']}: {place['tensor']}" for place in places if place), ""),
     ]
 
 
@@ -117,4 +120,4 @@ def _written(value: float | str | None) -> str:
 
 
 def _cell(value: Any) -> str:
-    return "" if value is None else str(value).replace("|", "\\|")
+    return "" if value in (None, {}) else str(value).replace("|", "\\|")
