@@ -22,10 +22,9 @@ COMMANDS = {
     "accuracy": accuracy,
     "vectors": vectors,
 }
-EXTRAS = {"distributed": "cluster"} | dict.fromkeys(
-    ("torch", "matplotlib", "rich", "threadpoolctl", "joblib"), "parity"
-)
-    "distributed": "cluster"
+EXTRAS = {  # of the packages that a command may find missing
+    **dict.fromkeys(("torch", "matplotlib", "rich", "threadpoolctl", "joblib"), "parity"),
+    "distributed": "cluster",
 }
 BAD_INPUT, INTERRUPTED, NOBODY_LISTENS = 2, 130, 141  # as a shell reports signals: 128 + SIGINT, 128 + SIGPIPE
 

@@ -35,7 +35,7 @@ def write(directory: Path, wanted: Sequence[Planned], rows: Mapping[Planned, Row
     page = markdown(wanted, rows)
     table, json_lines, text = paths = [directory / name for name in FILES]
     directory.mkdir(parents=True, exist_ok=True)
-    write_aside(table, lambda aside: _write_csv(aside, sorted(by_column, key=_place), flat))
+    write_aside(table, lambda aside: _write_csv(aside, sorted(by_column, key=_rank), flat))
     write_text(json_lines, lines)
     write_text(text, page)
     return paths
@@ -55,7 +55,7 @@ def flattened(row: Row) -> dict[str, Any]:
     return flat | {"sentence": verdict.get("sentence"), "error": row.get("error")}
 
 
-def _place(column: str) -> int:
+def _rank(column: str) -> int:
     """The scores of a row with more of them would else come after the sentence of the first."""
     return ("sentence", "error").index(column) + 1 if column in ("sentence", "error") else 0
 
@@ -88,10 +88,8 @@ def _judged(row: Row) -> list[str]:
     if "error" in row:
         return ["failed", *[""] * 6, _cell(row["error"])]
     verdict, last, scores = row["verdict"], row["epochs"][-1], row["scores"]
-    places = [
-        verdict["fault"],
-        *(place | {"tensor": f"{place['tensor']} is not finite"} for place in verdict["not_finite"]),
-    ]
+    fault = verdict["fault"]
+    places = [_place(fault)] if fault else [f"{_place(place)} is not finite" for place in verdict["not_finite"]]
     times = "" if verdict["threshold"] is None else f"{_times(verdict['statistic'])} of {_times(verdict['threshold'])}"
     return [
         verdict["outcome"],
@@ -101,8 +99,12 @@ def _judged(row: Row) -> list[str]:
         _both(last["numpy_loss"], last["torch_loss"]),
         ", ".join(_both(score["numpy"], score["torch"]) for score in scores),
         ", ".join(_written(score["baseline"]) for score in scores),
-        next((f"step {place['step']}, {place['stage']}: {place['tensor']}" for place in places if place), ""),
+        places[0] if places else "",
     ]
+
+
+def _place(found: Mapping[str, Any]) -> str:
+    return f"step {found['step']}, {found['stage']}: {found['tensor']}"
 
 
 def _times(excess: float | str) -> str:

@@ -1,0 +1,223 @@
+"""``rnn-parity sweep``: what a file may ask for, one row a run, going on after a stop, and a Dask cluster."""
+
+import csv
+import json
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+import numpy_rnn
+from torch_rnn.cli import sweep_file
+from torch_rnn.cli.options import BadInput
+from torch_rnn.curves import sweep
+from torch_rnn.curves.runs import Run, Settings
+
+ROOT = Path(numpy_rnn.__file__).parents[1]
+SMALL = '[settings]\ntask = "sine"\nhidden = 2\nwindow = 100\nepochs = 2\ncontrols = 1\n'
+GRID = SMALL + '[grid]\ncell = ["rnn", "gru"]\nseed = [0, 1]\n'
+
+
+@pytest.fixture
+def file(tmp_path):
+    """Write a file for a sweep and return its path."""
+
+    def write(text):
+        (tmp_path / "grid.toml").write_text(text, encoding="utf-8")
+        return tmp_path / "grid.toml"
+
+    return write
+
+
+def outcomes(directory):
+    with (directory / "sweep.csv").open(newline="") as table:
+        return [(row["cell"], row["seed"], row["outcome"], row["error"]) for row in csv.DictReader(table)]
+
+
+def test_the_grid_s_last_key_changes_fastest_and_the_explicit_runs_follow(file):
+    text = GRID + '[[run]]\noptimizer-settings = {betas = [0.8, 0.9], amsgrad = true}\noptimizer = "adam"\n'
+    wanted = [
+        run.settings
+        for run in sweep_file.read(file(text + '[[run]]\ntask = "article"\nhidden = 1\nlr = 1\nclip = "off"\n'))
+    ]
+    assert [(s.cell, s.seed) for s in wanted[:4]] == [("rnn", 0), ("rnn", 1), ("gru", 0), ("gru", 1)]
+    assert wanted[4].optimizer_settings == {"betas": (0.8, 0.9), "amsgrad": True}
+    assert (wanted[4].lr, wanted[4].clip, wanted[4].epochs, wanted[4].controls) == (0.01, None, 2, 1)
+    assert (wanted[5].task, wanted[5].cell, wanted[5].lr, wanted[5].clip) == ("article", "rnn", 1.0, None)
+    assert type(wanted[5].lr) is float  # as the option would make it, so that it is the same run
+
+
+def test_every_setting_may_be_named(file):
+    """Those of Settings that ``rnn-parity curves`` has an option for."""
+    text = "[grid]\n" + "".join(f"{field.name} = [[1]]\n" for field in fields(Settings) if field.name != "digest")
+    with pytest.raises(BadInput, match=r"\[grid\] task: expected a string, got \[1\]"):
+        sweep_file.read(file(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[grid\n", r"expected TOML in UTF-8, got: .*line 1.*"),
+        (SMALL, r"expected a \[grid\] or a \[\[run\]\], got neither"),
+        ("[gird]\n", "expected the tables settings, grid, run, got gird"),
+        ("grid = 3\n", r"expected \[grid\], got grid = 3"),
+        ("run = [3]\n", r"expected \[\[run\]\], got run = \[3\]"),
+        (SMALL + "[grid]\nlern = [1]\n", r"\[grid\] lern: expected one of task, cell, hidden, .*"),
+        (SMALL + "[grid]\nseed = 3\n", r"\[grid\] seed: expected a list of at least one value, got 3"),
+        (SMALL + "[grid]\nseed = []\n", r"\[grid\] seed: expected a list of at least one value, got \[\]"),
+        (SMALL + "[grid]\nseed = [true]\n", r"\[grid\] seed: expected a whole number, got True"),
+        (SMALL + "[grid]\nseed = [1.0]\n", r"\[grid\] seed: expected a whole number, got 1\.0"),
+        (SMALL + "[[run]]\nlr = '1'\n", r"\[\[run\]\] 1 lr: expected a number, got '1'"),
+        (SMALL + "[[run]]\n[[run]]\nclip = 'on'\n", r"\[\[run\]\] 2 clip: expected a number, got 'on'"),
+        ("[settings]\nlr = [1]\n[[run]]\n", r"\[settings\] lr: .*, got \[1\]; lists belong into \[grid\]"),
+        (SMALL + "[grid]\nlr = [1, 0]\n", r"\[grid\] lr: expected a finite number above 0, got '0'"),
+        (SMALL + "[grid]\nlr = [nan]\n", r"\[grid\] lr: expected a finite number above 0, got 'nan'"),
+        (SMALL + "[grid]\nlr = ['off']\n", r"\[grid\] lr: expected a number, got 'off'"),
+        (SMALL + "[grid]\ncell = ['lstn']\n", r"\[grid\] cell: invalid choice: 'lstn' \(choose from .*\)"),
+        (SMALL + "[grid]\nhidden = [3]\n", r"\[grid\] hidden: .* got it in \[settings\] too"),
+        (SMALL + "[grid]\ntorch_dtype = ['float32']\ntorch-dtype = ['float32']\n", ".* torch_dtype: .* with - and .*"),
+        (SMALL + "[grid]\nseed = [1, 1]\n", "expected each run once, got the run seed = 1 a second time"),
+        (GRID + "[[run]]\ncell = 'gru'\n", "expected each run once, got the run cell = 'gru' a second time"),
+        (
+            "[settings]\nwindow = 5\n[grid]\ntask = ['sine', 'adding']\n",
+            r"\[settings\] window: window must be 10, .*, got 5, in the run task = 'adding'",
+        ),
+        (SMALL + "[grid]\nschedule = ['steplr']\n", r"schedule-settings: .*step_size.*, in the run .*'steplr'"),
+        (SMALL + "[[run]]\noptimizer_settings = {mass = 1}\n", r"\[\[run\]\] 1 optimizer-settings: .*'mass'.*"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_a_file_may_not_ask_for_is_one_line_before_the_first_run(run, file, tmp_path, text, message):
+    status, out, err = run("sweep", file(text))
+    assert (status, out) == (2, "")
+    assert re.fullmatch(rf"rnn-parity sweep: error: {re.escape(str(tmp_path))}/grid\.toml: {message}\n", err), err
+    assert [path.name for path in tmp_path.iterdir()] == ["grid.toml"]
+
+
+def test_a_file_that_is_not_there_or_not_text(run, tmp_path):
+    status, _, err = run("sweep", "grid.toml")
+    assert (status, err) == (
+        2,
+        "rnn-parity sweep: error: argument FILE: cannot read grid.toml: No such file or directory\n",
+    )
+    (tmp_path / "grid.toml").write_bytes(b"[settings]\ntask = '\xe9'\n")
+    assert "grid.toml: expected TOML in UTF-8, got: 'utf-8' codec" in run("sweep", "grid.toml")[2]
+
+
+def test_the_example_of_the_readme(run, file, tmp_path):
+    """Its rows are the runs of ``rnn-parity curves`` with the same options, and are kept."""
+    found = re.search(r"```toml\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert found is not None
+    status, out, err = run("sweep", file(found[1]), "--jobs", "1")
+    assert (status, err) == (0, "")
+    assert "\n5 of 5 runs: 5 rounding.\n" in out
+    page, table, lines = (tmp_path / "grid" / name for name in ("sweep.md", "sweep.csv", "sweep.jsonl"))
+    assert page.read_text() in out
+    rows = [json.loads(line) for line in lines.read_text().splitlines()]
+    assert [(row["cell"], row["optimizer"], row["lr"]) for row in rows] == [
+        *[(cell, "adadelta", lr) for cell in ("rnn", "lstm") for lr in (0.05, 0.2)],
+        ("gru", "adam", 0.01),
+    ]
+    with table.open(newline="") as file:
+        for row, cells in zip(rows, csv.DictReader(file), strict=True):
+            assert list(cells) == list(row)
+            assert [float(cells[name]) for name in ("numpy_loss", "statistic")] == [row["numpy_loss"], row["statistic"]]
+
+    assert run("curves", "--task", "sine", "--epochs", "5", "--cell", "lstm", "--lr", "0.05")[0] == 0
+    of_curves = json.loads((tmp_path / "loss-curves" / "run.json").read_text())
+    [same] = [row for row in sweep_rows(tmp_path / "grid") if row["settings"] == of_curves["settings"]]
+    assert same == of_curves
+
+    before = {path: path.read_bytes() for path in (page, table, lines)}
+    assert "5 of 5 runs: 5 rounding; 5 of them were there already." in run("sweep", tmp_path / "grid.toml")[1]
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def sweep_rows(directory):
+    return [json.loads(path.read_text()) for path in (directory / "rows").iterdir()]
+
+
+def test_what_the_file_no_longer_asks_for_is_kept_but_not_shown(run, file, tmp_path, monkeypatch):
+    assert run("sweep", file(GRID), "--out", "out", "--jobs", "1")[0] == 0
+    monkeypatch.setattr(sweep, "make_row", lambda *_: pytest.fail("made a run that was there"))
+    status, out, _ = run("sweep", file(GRID.replace('["rnn", "gru"]', '["gru"]')), "--out", "out")
+    assert status == 0
+    assert "2 of 2 runs: 2 rounding; 2 of them were there already.\nout/rows has 2 more, of runs that " in out
+    assert outcomes(tmp_path / "out") == [("gru", "0", "rounding", ""), ("gru", "1", "rounding", "")]
+    assert run("sweep", file(GRID), "--out", "out")[0] == 0
+    assert len(outcomes(tmp_path / "out")) == 4
+
+
+def test_a_run_that_fails_is_a_row_and_is_made_again_the_next_time(run, file, tmp_path, monkeypatch):
+    honest = Run.train
+
+    def fail(self):
+        if self.settings.seed == 1 and self.settings.cell == "rnn":
+            raise MemoryError("no\nroom")
+        return honest(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Run, "train", fail)
+        status, out, _ = run("sweep", file(GRID), "--out", "out", "--jobs", "1")
+    assert status == 4
+    assert re.search(r"\| rnn  \| 1    \| failed .* \| MemoryError: no room \|\n", out)
+    assert "4 of 4 runs: 3 rounding, 1 failed.\n" in out
+    assert outcomes(tmp_path / "out")[1] == ("rnn", "1", "", "MemoryError: no room")
+    status, out, _ = run("sweep", tmp_path / "grid.toml", "--out", "out", "--jobs", "1")
+    assert status == 0
+    assert "4 of 4 runs: 4 rounding; 3 of them were there already.\n" in out
+
+
+def test_a_bug_shows_in_its_row_and_in_the_status(run, file, monkeypatch):
+    monkeypatch.setattr(numpy_rnn.SGD, "_update", lambda self, p, g, state, group: p.__isub__(1.1 * group["lr"] * g))
+    text = SMALL + "[grid]\noptimizer = ['adam', 'sgd']\n[[run]]\ncontrols = 0\n"
+    status, out, _ = run("sweep", file(text), "--jobs", "1")
+    assert status == 1
+    assert re.search(r"\| sgd .* \| not rounding \| .* \| step 1, update: \S+ \|\n", out)
+    assert "3 of 3 runs: 1 rounding, 1 not rounding, 1 cannot tell.\n" in out
+
+
+def test_a_loss_that_is_not_finite_is_no_number(run, file, tmp_path):
+    text = SMALL + "[[run]]\ncell = 'rnn-relu'\noptimizer = 'sgd'\nlr = 1e200\nepochs = 3\n"
+    status, out, _ = run("sweep", file(text), "--jobs", "1")
+    assert status == 3
+    assert re.search(r"\| cannot tell \| .*nan.* \| step \d, forward: \S+ is not finite \|\n", out)
+    assert '"nan"' in (tmp_path / "grid" / "sweep.jsonl").read_text()
+
+
+def test_what_cannot_be_read_or_has_other_versions_is_made_again(file, tmp_path, monkeypatch):
+    [*wanted] = sweep_file.read(file(SMALL + "[grid]\nseed = [0, 1]\n"))
+    assert len([*sweep.sweep(wanted, tmp_path, sweep.locally(1))]) == 2
+    (tmp_path / "rows" / f"{wanted[0].key}.json").write_text('{"settings": ')
+    assert [run.settings.seed for run, _ in sweep.sweep(wanted, tmp_path, sweep.locally(1))] == [0]
+    monkeypatch.setattr(sweep, "versions", lambda: {"numpy": "3.0"})
+    assert sweep.rows(sweep_file.read(tmp_path / "grid.toml"), tmp_path) == {}
+
+
+@pytest.mark.parametrize("taken", ["out", "out/rows", "out/sweep.csv"])
+def test_out_cannot_be_written_into(run, file, tmp_path, monkeypatch, taken):
+    monkeypatch.setattr(sweep, "make_row", lambda *_: pytest.fail("made a run before --out was looked at"))
+    if taken == "out/sweep.csv":
+        (tmp_path / taken).mkdir(parents=True)
+    else:
+        (tmp_path / taken).parent.mkdir(exist_ok=True)
+        (tmp_path / taken).write_text("precious")
+    status, _, err = run("sweep", file(GRID), "--out", "out", "--jobs", "1")
+    assert status == 2
+    assert re.fullmatch(r"rnn-parity sweep: error: argument --out: expected a directory .*, got out: .+\n", err), err
+
+
+def test_a_full_disk_on_the_way_is_one_line_and_keeps_what_is_there(run, file, tmp_path, monkeypatch):
+    honest, written = sweep.write_json, []
+
+    def fail(path, content):
+        if len(written) == 2:
+            raise OSError(28, "No space left on device")
+        written.append(path)
+        honest(path, content)
+
+    monkeypatch.setattr(sweep, "write_json", fail)
+    status, _, err = run("sweep", file(GRID), "--out", "out", "--jobs", "1")
+    assert (status, err) == (2, "rnn-parity sweep: error: [Errno 28] No space left on device\n")
+    assert len(outcomes(tmp_path / "out")) == 2
