@@ -33,7 +33,7 @@ dashes, what is left out is the task's own default:
 
   [settings]            # of all runs
   task = "sine"
-  epochs = 5
+  epochs = 2
 
   [grid]                # every combination is a run
   cell = ["rnn", "lstm"]
