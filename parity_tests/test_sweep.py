@@ -14,6 +14,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from distributed import LocalCluster
 
 import numpy_rnn
 from torch_rnn import compare_curves
@@ -249,28 +250,25 @@ def test_ctrl_c_leaves_a_table_of_what_is_there_and_says_how_to_go_on(run, file,
 
 
 def test_two_processes_make_the_same_bytes_and_none_outlives_a_sweep_that_is_killed(run, file, tmp_path):
-    path = file(SMALL.replace("epochs = 2", "epochs = 30") + "[grid]\nseed = [0, 1, 2, 3, 4, 5, 6, 7]\n")
-    code = "import sys; from torch_rnn.cli.main import main; sys.exit(main())"
+    three = SMALL + "[grid]\nseed = [0, 1, 2]\n"
     process = psutil.Popen(
-        [sys.executable, "-c", code, "sweep", path, "--out", "out", "--jobs", "2"],
-        cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ | {"PYTHONPATH": str(ROOT)},
+        [sys.executable, "-c", "import sys; from torch_rnn.cli.main import main; sys.exit(main())"]
+        + ["sweep", file(three + "[[run]]\nepochs = 1000000\n"), "--out", "out", "--jobs", "2"],
+        cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=os.environ | {"PYTHONPATH": str(ROOT)},
     )  # fmt: skip
-    wait(lambda: len([*(tmp_path / "out").glob("rows/*.json")]) >= 1)
+    wait(lambda: len([*tmp_path.glob("out/rows/*.json")]) == 3)
     workers = [child for child in process.children() if "popen_loky_posix" in " ".join(child.cmdline())]
     assert len(workers) == 2
     for worker in workers:
         worker.send_signal(signal.SIGINT)  # as Ctrl-C at a terminal does: they leave it to their parent
-    before = len([*(tmp_path / "out").glob("rows/*.json")])
-    wait(lambda: len([*(tmp_path / "out").glob("rows/*.json")]) > before)
-    children = process.children(recursive=True)
+    time.sleep(0.5)
+    assert all(child.is_running() for child in [process, *workers])
     process.kill()
-    assert process.communicate()[1] == b""
-    assert psutil.wait_procs(children, timeout=30)[1] == []
-    kept = len([*(tmp_path / "out").glob("rows/*.json")])
-    assert 2 <= kept < 8
-    out = run("sweep", path, "--out", "out", "--jobs", "1")[1]
-    assert f"8 of 8 runs: 8 rounding; {kept} of them were there already." in out
-    assert run("sweep", path, "--out", "alone", "--jobs", "1")[0] == 0
+    process.wait()
+    assert psutil.wait_procs(workers, timeout=60)[1] == []
+    out = run("sweep", file(three), "--out", "out", "--jobs", "1")[1]
+    assert "3 of 3 runs: 3 rounding; 3 of them were there already." in out
+    assert run("sweep", file(three), "--out", "alone", "--jobs", "1")[0] == 0
     check_same(tmp_path / "out", tmp_path / "alone")
 
 
@@ -286,3 +284,26 @@ def wait(condition):
             return
         time.sleep(0.1)
     raise AssertionError("nothing came in a minute")
+
+
+def test_a_cluster_that_loses_a_worker_gives_each_row_once_and_the_same_bytes(run, file, tmp_path, monkeypatch):
+    text = SMALL.replace("epochs = 2\n", "layers = 2\ndropout = 0.3\n") + "[grid]\nepochs = [100, 1, 2, 3]\n"
+    path, honest, killed = file(text), sweep.write_json, []
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+        busy = cluster.scheduler.workers
+
+        def kill(row, content):
+            if not killed:
+                wait(lambda: any(worker.processing for worker in busy.values()))
+                worker = next(worker for worker in busy.values() if worker.processing)
+                killed.append(worker.pid)
+                os.kill(worker.pid, signal.SIGKILL)
+            honest(row, content)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(sweep, "write_json", kill)
+            status, out, err = run("sweep", path, "--out", "out", "--scheduler", cluster.scheduler_address)
+        assert (err, len(killed)) == ("", 1)
+        assert "\n4 of 4 runs: " in out
+    assert run("sweep", path, "--out", "alone", "--jobs", "1")[0] == status
+    check_same(tmp_path / "out", tmp_path / "alone")
