@@ -9,17 +9,22 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, fields
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
 from distributed import LocalCluster
+from distributed.scheduler import KilledWorker
 
 import numpy_rnn
+import torch_rnn.curves
 from torch_rnn import compare_curves
 from torch_rnn.cli import sweep_file
 from torch_rnn.cli.options import BadInput
+from torch_rnn.curves import cluster as cluster_module
 from torch_rnn.curves import sweep
 from torch_rnn.curves.runs import Run, Settings
 
@@ -55,11 +60,12 @@ def test_the_grid_s_last_key_changes_fastest_and_the_explicit_runs_follow(file):
     assert type(wanted[5].lr) is float  # as the option would make it, so that it is the same run
 
 
-def test_every_setting_may_be_named(file):
-    """Those of Settings that ``rnn-parity curves`` has an option for."""
-    text = "[grid]\n" + "".join(f"{field.name} = [[1]]\n" for field in fields(Settings) if field.name != "digest")
-    with pytest.raises(BadInput, match=r"\[grid\] task: expected a string, got \[1\]"):
-        sweep_file.read(file(text))
+@pytest.mark.parametrize("name", [field.name for field in fields(Settings) if field.name != "digest"])
+def test_every_setting_may_be_named(file, name):
+    """Each that ``rnn-parity curves`` has an option for, as the option is written too."""
+    for key in (name, name.replace("_", "-")):
+        with pytest.raises(BadInput, match=rf"\[\[run\]\] 1 {name}: expected .*, got \[1\]"):
+            sweep_file.read(file(f"[[run]]\n{key} = [1]\n"))
 
 
 @pytest.mark.parametrize(
@@ -251,9 +257,10 @@ def test_ctrl_c_leaves_a_table_of_what_is_there_and_says_how_to_go_on(run, file,
 
 def test_two_processes_make_the_same_bytes_and_none_outlives_a_sweep_that_is_killed(run, file, tmp_path):
     three = SMALL + "[grid]\nseed = [0, 1, 2]\n"
+    path = file(three + "[[run]]\nepochs = 1000000\n")
+    code = "import sys; from torch_rnn.cli.main import main; sys.exit(main())"
     process = psutil.Popen(
-        [sys.executable, "-c", "import sys; from torch_rnn.cli.main import main; sys.exit(main())"]
-        + ["sweep", file(three + "[[run]]\nepochs = 1000000\n"), "--out", "out", "--jobs", "2"],
+        [sys.executable, "-c", code, "sweep", path, "--out", "out", "--jobs", "2"],
         cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=os.environ | {"PYTHONPATH": str(ROOT)},
     )  # fmt: skip
     wait(lambda: len([*tmp_path.glob("out/rows/*.json")]) == 3)
@@ -287,10 +294,18 @@ def wait(condition):
 
 
 def test_a_cluster_that_loses_a_worker_gives_each_row_once_and_the_same_bytes(run, file, tmp_path, monkeypatch):
-    text = SMALL.replace("epochs = 2\n", "layers = 2\ndropout = 0.3\n") + "[grid]\nepochs = [100, 1, 2, 3]\n"
+    text = SMALL.replace("epochs = 2\n", "layers = 2\ndropout = 0.3\n") + "[grid]\nepochs = [20, 1, 2, 3]\n"
     path, honest, killed = file(text), sweep.write_json, []
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
-        busy = cluster.scheduler.workers
+        busy, address = cluster.scheduler.workers, cluster.scheduler_address
+        for versions, message in (
+            (lambda: {"numpy": str(os.getpid())}, rf"has numpy \d+, expected numpy {os.getpid()}"),
+            (lambda: os.nothing, r"cannot run rnn-parity: .*'nothing'.*"),
+        ):
+            with monkeypatch.context() as patch:
+                patch.setattr(cluster_module, "versions", versions)
+                err = run("sweep", path, "--out", "out", "--scheduler", address)[2]
+            assert re.fullmatch(rf"rnn-parity sweep: error: argument --scheduler: the worker \S+ {message}\n", err), err
 
         def kill(row, content):
             if not killed:
@@ -302,8 +317,62 @@ def test_a_cluster_that_loses_a_worker_gives_each_row_once_and_the_same_bytes(ru
 
         with monkeypatch.context() as patch:
             patch.setattr(sweep, "write_json", kill)
-            status, out, err = run("sweep", path, "--out", "out", "--scheduler", cluster.scheduler_address)
+            status, out, err = run("sweep", path, "--out", "out", "--scheduler", address)
         assert (err, len(killed)) == ("", 1)
         assert "\n4 of 4 runs: " in out
     assert run("sweep", path, "--out", "alone", "--jobs", "1")[0] == status
     check_same(tmp_path / "out", tmp_path / "alone")
+
+
+def test_no_scheduler_and_no_worker(run, file, monkeypatch):
+    path = file(GRID)
+    monkeypatch.setattr(cluster_module, "PATIENCE", 0.2)
+    for address in ("tcp://127.0.0.1:9", "nowhere", "foo://127.0.0.1:9"):
+        status, out, err = run("sweep", path, "--scheduler", address)
+        assert (status, out) == (2, "")
+        assert err == f"rnn-parity sweep: error: argument --scheduler: no scheduler answers at {address}\n"
+    with LocalCluster(n_workers=0, dashboard_address=None) as cluster:
+        err = run("sweep", path, "--scheduler", cluster.scheduler_address)[2]
+        assert err.endswith(f"the scheduler at {cluster.scheduler_address} has no worker\n")
+    err = run("sweep", path, "--scheduler", "tcp://127.0.0.1:9", "--jobs", "2")[2]
+    assert err == "rnn-parity sweep: error: argument --jobs: not allowed with argument --scheduler\n"
+
+
+def test_a_cluster_where_dask_is_not_installed(run, file, monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    monkeypatch.delitem(sys.modules, "torch_rnn.curves.cluster")
+    monkeypatch.delattr(torch_rnn.curves, "cluster")
+    err = run("sweep", file(GRID), "--scheduler", "tcp://127.0.0.1:9")[2]
+    assert err == "rnn-parity sweep: error: distributed is not installed: pip install 'rnn-parity[cluster]'\n"
+
+
+def test_what_a_future_came_to(file):
+    [wanted, *_] = sweep_file.read(file(GRID))
+    row = {"settings": {}, "versions": sweep.versions()}
+
+    def of(status, result):
+        return cluster_module._row(wanted, SimpleNamespace(status=status), result)
+
+    assert of("finished", row) == row
+    assert of("finished", row | {"versions": {"numpy": "3.0"}})["error"].startswith("a worker has numpy 3.0, expected ")
+    assert of("error", (None, KilledWorker("row", SimpleNamespace(address="a"), 3), None))["error"].startswith("Killed")
+    with pytest.raises(sweep.Lost, match="the scheduler is gone"):
+        of("cancelled", None)
+
+
+def test_a_process_that_is_killed_ends_the_sweep_with_what_is_there(run, file, monkeypatch):
+    def parallel(*args, **kwargs):
+        def generator(calls):
+            function, args, kwargs = next(iter(calls))
+            yield function(*args, **kwargs)
+            raise BrokenProcessPool
+
+        return generator
+
+    monkeypatch.setattr(sweep.joblib, "Parallel", parallel)
+    status, out, err = run("sweep", file(GRID), "--jobs", "2")
+    assert status == 4
+    assert "\n1 of 4 runs: 1 rounding.\n" in out
+    assert (
+        "stopped after 1 of 4 runs: a process was killed, perhaps for want of memory: fewer --jobs take less; " in err
+    )

@@ -158,6 +158,8 @@ def _maker(args: argparse.Namespace) -> Iterator[Make]:
         client = cluster.connect(args.scheduler)
     except sweep.Lost as error:
         raise BadInput(f"argument --scheduler: {error}") from error
+    if spare := max(client.nthreads().values()) - 1:
+        print(f"rnn-parity sweep: {spare} threads of a worker will be idle: --nthreads 1 --nworkers N", file=sys.stderr)
     with client:
         yield cluster.on_cluster(client)
 
