@@ -6,6 +6,7 @@ import argparse
 import io
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -80,6 +81,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a path may have letters that the terminal has not
+    # Said by PyTorch of a float32 LSTM with --proj-size; it then computes by its own rules, which are meant.
+    warnings.filterwarnings("ignore", "LSTM with projections is not supported with oneDNN")
     parser = build_parser()
     args, unknown = parser.parse_known_args(argv)
     if unknown:

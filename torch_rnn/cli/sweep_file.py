@@ -54,7 +54,7 @@ def _planned(content: Mapping[str, Any]) -> list[Planned]:
     hints = get_type_hints(Settings)
     kinds = {field.name: _kinds(hints[field.name]) for field in fields(Settings) if field.name in options}
     planned: dict[str, Planned] = {}
-    tasks: dict[str, Task] = {}
+    tasks: dict[Any, Task] = {}
     for given in _combinations(content, kinds):
         args = _parsed(parser, given)
         controls, args.controls = args.controls, 0  # they are not looked at, so not made

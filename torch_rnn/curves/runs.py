@@ -6,6 +6,7 @@ import copy
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import DTypeLike
 
 from numpy_rnn import Module, tasks
 from numpy_rnn.tasks import Score, Task
-from numpy_rnn.training import NUMPY, Backend, Loop, Record, plain_call, predict
+from numpy_rnn.training import NUMPY, Backend, Loop, Record, plain_call, predictions, sample
 from numpy_rnn.typing import Array
 from torch_rnn.backend import TORCH
 from torch_rnn.dropout import next_dropout_masks, seeded
@@ -24,9 +25,9 @@ Pair = tuple[Record, Record]  # of one step: NumPy's, PyTorch's
 
 @dataclass(frozen=True)
 class Settings:
-    """What decides a run; the names are those of the command's options."""
+    """What decides a run, as plain values; the names are those of the command's options."""
 
-    task: str
+    task: str | None  # None where the data are a file's
     cell: str
     hidden: int
     layers: int
@@ -45,6 +46,21 @@ class Settings:
     optimizer_settings: Mapping[str, Any] = field(default_factory=dict)
     schedule: str | None = None
     schedule_settings: Mapping[str, Any] = field(default_factory=dict)
+    bidirectional: bool = False
+    proj_size: int = 0  # 0: none
+    csv: str | None = None  # absolute paths
+    column: str | None = None
+    text: str | None = None
+    npz: str | None = None
+    split: float | None = None  # the share that is trained on
+    fill_missing: bool = False
+    digest: str | None = None  # of the user's data, see ``Task.digest``; None: not looked at
+
+    @property
+    def data(self) -> str:
+        """What the data are called in one or two words."""
+        path = self.csv or self.text or self.npz
+        return str(self.task) if path is None else " ".join(filter(None, (Path(path).name, self.column)))
 
     @property
     def dtypes(self) -> tuple[str, str]:
@@ -89,8 +105,10 @@ class Run:
     pulls one way all along. A run ends after the last step, or after the first whose loss is not finite on one of the
     two sides.
 
-    ``task`` is what the settings name, where it is loaded already. Raises ``ValueError`` for settings that the task,
-    the model or the optimizer refuses.
+    The data are read as the settings say, unless the ``task`` is there already.
+
+    Raises ``ValueError`` for settings that the task, the model or the optimizer refuses, and for data with another
+    digest than that of the settings.
     """
 
     def __init__(self, settings: Settings, sides: tuple[Side, Side] = SIDES, task: Task | None = None) -> None:
@@ -99,9 +117,13 @@ class Run:
         if settings.schedule is None and settings.schedule_settings:
             raise ValueError("schedule_settings must be empty without a --schedule")
         self.settings, self.sides = settings, sides
-        self.task = tasks.load(settings.task) if task is None else task
+        if task is None:
+            task = tasks.load(**{name: getattr(settings, name) for name in tasks.SOURCE})
+            check_digest(task, settings.digest)
+        self.task = task
         if self.task.length not in (None, settings.window):
             raise ValueError(f"window must be {self.task.length}, the length of the sequences, got {settings.window}")
+        self._data = {dtype: (cast(task.x, dtype), cast(task.y, dtype)) for dtype in settings.dtypes}
         network: Any = twin(self._module(settings.dtypes[1]))
         self._masks_from = network.rnn if self.task.head else network
         self.loops = [[self.loop(side) for _ in range(settings.controls + 1)] for side in (0, 1)]
@@ -121,7 +143,7 @@ class Run:
         backend, dtype = words.backend, s.dtypes[side]
         optimizer = backend.optimizers[s.optimizer](model.parameters(), lr=s.lr, **s.optimizer_settings)
         scheduler = None if s.schedule is None else backend.schedules[s.schedule](optimizer, **s.schedule_settings)
-        x, y = (cast(array, dtype) for array in (self.task.x, self.task.y))
+        x, y = self._data[dtype]
         return words.loop(
             model,
             optimizer,
@@ -154,7 +176,15 @@ class Run:
     def _module(self, dtype: DTypeLike) -> Module:
         s = self.settings
         return self.task.model(
-            s.cell, s.hidden, s.layers, dropout=s.dropout, embedding=s.embedding, dtype=dtype, rng=s.seed
+            s.cell,
+            s.hidden,
+            s.layers,
+            bidirectional=s.bidirectional,
+            proj_size=s.proj_size,
+            dropout=s.dropout,
+            embedding=s.embedding,
+            dtype=dtype,
+            rng=s.seed,
         )
 
     def train(self) -> Iterator[Pair]:
@@ -187,18 +217,41 @@ class Run:
 
     def scores(self) -> list[tuple[Score, Score]]:
         """Return each test span's scores: NumPy's, PyTorch's."""
-        predictions = []
+        if not self.task.spans:
+            return []
+        scores = []
         for model, side, dtype in zip(self.models, self.sides, self.settings.dtypes, strict=True):
             with np.errstate(over="ignore", invalid="ignore"):
                 inputs = cast(self.task.inputs, dtype)
-                predictions.append(predict(model, inputs, side.backend, self.task.length))
-        numpy_scores, torch_scores = map(self.task.score, predictions)
-        return list(zip(numpy_scores, torch_scores, strict=True))
+                scores.append(self.task.score(predictions(model, inputs, side.backend, self.task.length)))
+        return list(zip(*scores, strict=True))
+
+    def samples(self, characters: int = 60) -> tuple[str, ...]:
+        """Return how each trained model, NumPy's and PyTorch's, goes on from the end of its training text.
+
+        Both draw by the same random numbers, from the seed; line ends and the like become spaces. Empty for a task
+        that is no text, and for a network that reads backwards too, which cannot write.
+        """
+        if not self.task.alphabet or self.settings.bidirectional:
+            return ()
+        start = self.task.x[-4 * characters :, 0]
+        draws = np.random.default_rng([self.settings.seed, 2]).random(characters)
+        lines = []
+        for model, side in zip(self.models, self.sides, strict=True):
+            line = "".join(self.task.alphabet[symbol] for symbol in sample(model, start, draws, side.backend))
+            lines.append("".join(letter if letter.isprintable() else " " for letter in line))
+        return tuple(lines)
+
+
+def check_digest(task: Task, digest: str | None) -> None:
+    """Raise ``ValueError`` if the task's data have another digest; None has not been kept."""
+    if digest not in (None, task.digest()):
+        raise ValueError(f"data must be what they were when the run was made, and {task.name} has changed since")
 
 
 def cast(array: Array, dtype: DTypeLike) -> Array:
     """Return numbers in ``dtype``, symbols as they are."""
-    return array if array.dtype.kind == "i" else array.astype(dtype)
+    return array if array.dtype.kind == "i" else array.astype(dtype, copy=False)
 
 
 def nudge(loop: Loop, rng: np.random.Generator, coarser: DTypeLike) -> None:
