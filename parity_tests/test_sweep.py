@@ -2,7 +2,9 @@
 
 import csv
 import json
+import math
 import os
+import pickle
 import re
 import shlex
 import signal
@@ -159,6 +161,26 @@ def test_what_the_file_no_longer_asks_for_is_kept_but_not_shown(run, file, tmp_p
     assert outcomes(tmp_path / "out") == [("gru", "0", "rounding", ""), ("gru", "1", "rounding", "")]
     assert run("sweep", file(GRID), "--out", "out")[0] == 0
     assert len(outcomes(tmp_path / "out")) == 4
+
+
+def test_data_are_looked_for_beside_the_file_read_once_and_made_again_when_they_have_changed(
+    run, tmp_path, monkeypatch
+):
+    (tmp_path / "far").mkdir()
+    table, path = tmp_path / "far" / "waves.csv", tmp_path / "far" / "grid.toml"
+    table.write_text("".join(f"{math.sin(i / 3)}\n" for i in range(60)))
+    path.write_text(SMALL.replace('task = "sine"', 'csv = "waves.csv"') + "[grid]\nseed = [0, 1]\nsplit = [0.5]\n")
+    wanted = sweep_file.read(path)
+    assert wanted[0].task is wanted[1].task
+    assert [run.settings.csv for run in wanted] == [str(table)] * 2
+    assert pickle.loads(pickle.dumps(wanted[0].task)).digest() == wanted[0].settings.digest
+    assert "2 of 2 runs: 2 rounding." in run("sweep", path, "--jobs", "1")[1]
+    assert "2 of 2 runs: 2 rounding; 2 of them were there already." in run("sweep", path, "--jobs", "1")[1]
+    table.write_text("".join(f"{math.cos(i / 3)}\n" for i in range(60)))
+    assert "2 of 2 runs: 2 rounding.\ngrid/rows has 2 more, of runs that " in run("sweep", path, "--jobs", "1")[1]
+    table.unlink()
+    message = rf"{re.escape(str(path))}: \[settings\] csv: expected a file, got 'waves.csv': No such .*, in the run .*"
+    assert re.fullmatch(rf"rnn-parity sweep: error: {message}\n", run("sweep", path)[2])
 
 
 def test_a_run_that_fails_is_a_row_and_is_made_again_the_next_time(run, file, tmp_path, monkeypatch):
