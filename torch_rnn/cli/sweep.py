@@ -52,20 +52,20 @@ curves differ beside what rounding does, the losses of the last epoch, the test
 errors and those of the baseline. How many runs have which verdict.
 
 Written into --out:
-  rows/        a file for each run as soon as it has ended, as run.json of curves
+  rows/        a file for each run as soon as it has ended: its run.json
   sweep.csv    all settings and figures, a row for each run, in FILE's order
   sweep.jsonl  the same as JSON, a line for each run
   sweep.md     the table that is printed
 
-The same command goes on with a sweep that was stopped or killed: what is lost is
-the runs that were under way. Runs that failed are made again. A run is known by
-all its settings, by the data and by the versions of Python, NumPy, PyTorch and
-rnn-parity; rows of runs that FILE no longer asks for stay in rows/, but not in
-the table."""
+The same command goes on with a sweep that was stopped or killed: what is lost
+is the runs that were under way. Runs that failed are made again. A run is known
+by all its settings, by the data and by the versions of Python, NumPy, PyTorch
+and rnn-parity; rows of runs that FILE no longer asks for stay in rows/, but not
+in the table."""
 EPILOG = """\
-A cluster needs pip install 'rnn-parity[cluster]' here and on each worker, in the
-same versions, and neither FILE nor its data there. A run takes one process, so
-start workers with one thread: dask worker ADDRESS --nthreads 1 --nworkers 8.
+A cluster needs pip install 'rnn-parity[cluster]' here and on each worker, in
+the same versions, and neither FILE nor its data there. A run takes one process,
+so start workers with one thread: dask worker ADDRESS --nthreads 1 --nworkers 8.
 Where a worker is lost its runs are made by another. The numbers are the same to
 the last bit where the processors are of the same kind.
 
