@@ -30,6 +30,7 @@ myst_heading_anchors = 6
 
 # A signature with its types written out is three lines of unions; the text gives types and shapes.
 autodoc_typehints = "none"
+autodoc_preserve_defaults = True
 autodoc_member_order = "bysource"
 autodoc_default_options = {"members": True}
 
@@ -46,8 +47,8 @@ html_theme_options = {
     "light_css_variables": {"color-brand-primary": "#1f5f99", "color-brand-content": "#1f5f99"},
     "dark_css_variables": {"color-brand-primary": "#8cc1f2", "color-brand-content": "#8cc1f2"},
 }
-pygments_style = "friendly"
-pygments_dark_style = "native"
+pygments_style = "a11y-high-contrast-light"
+pygments_dark_style = "a11y-high-contrast-dark"
 
 # One file and no fonts: pages from the disk need no network.
 html_static_path += [str(Path(find_spec("sphinx-mathjax-offline").origin).parent / "static/mathjax/tex-svg.js")]

@@ -27,7 +27,7 @@ CONTENTS = """
 :glob:
 :caption: Derivations
 
-derivations/README
+Overview and notation <derivations/README>
 derivations/[0-9]*
 derivations/tests-that-cannot-fail
 ```

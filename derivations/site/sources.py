@@ -20,7 +20,7 @@ from sphinx.transforms import SphinxTransform
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.osutil import relative_uri
 
-from derivations.site.equations import ROOT, TAG, lines_that_compute, link_comments
+from derivations.site.equations import ROOT, TAG, lines_that_compute
 
 LIST = "derivations/site/source"
 PACKAGES = ("numpy_rnn", "torch_rnn")
@@ -113,12 +113,12 @@ def source_pages(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
         code = app.builder.highlighter.highlight_block(text, language)  # type: ignore[attr-defined]
         body = re.search(r"<pre>(?:<span></span>)?(.*)</pre>", code, re.DOTALL)
         lines = (body[1] if body else "").splitlines()
-        rows = "\n".join(
-            f'<span id="L{i}"><a class="line" href="#L{i}">{i:>4}</a> {link_comments(line, page)}</span>'
+        rows = "".join(
+            f'<span id="L{i}"><a class="line" href="#L{i}">{i:>4}</a> {line}</span>'
             for i, line in enumerate(lines, 1)
         )
         parents = [{"title": "Source", "link": relative_uri(f"{page}.html", f"{LIST}.html")}]
-        html = f'<h1>{path}</h1>\n<div class="highlight source"><pre>{rows}\n</pre></div>'
+        html = f'<h1>{path}</h1>\n<div class="highlight source"><pre>{rows}</pre></div>'
         yield page, {"title": path, "body": html, "parents": parents}, "page.html"
 
 
