@@ -8,6 +8,7 @@ search finds. What does not hold is printed, a line each, and the exit status is
 import argparse
 import os
 import re
+import shutil
 import sys
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -16,52 +17,14 @@ from urllib.parse import unquote, urlsplit
 
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
 
-ROOT = Path(__file__).parents[2]
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
 SITE = ROOT / "build/site"
-CHROMIUM = "/usr/bin/chromium"
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 FLAGS += ["--disable-component-update", "--disable-sync"]
 PHONE = {"width": 390, "height": 844}
 DESK = {"width": 1440, "height": 900}
-
-MATHEMATICS = """async () => {
-  await MathJax.startup.promise;
-  const all = [...document.querySelectorAll("article .math")];
-  return {
-    missing: all.filter((e) => !e.querySelector("mjx-container svg")).map((e) => e.textContent.trim().slice(0, 80)),
-    errors: [...document.querySelectorAll("mjx-merror, [data-mml-node=merror]")].map((e) => e.dataset.mjxError ?? e.textContent),
-    tags: [...document.querySelectorAll("article [id^='mjx-eqn:']")].map((e) => e.id.slice(8)),
-    display: document.querySelectorAll("article div.math mjx-container[display]").length,
-  };
-}"""
-
-# What sticks out to the right and is in no box that scrolls.
-TOO_WIDE = """() => {
-  const root = document.documentElement;
-  if (root.scrollWidth <= root.clientWidth) return [];
-  const boxed = (e) => {
-    for (let p = e.parentElement; p; p = p.parentElement) if (["auto", "scroll", "hidden"].includes(getComputedStyle(p).overflowX)) return true;
-    return false;
-  };
-  const out = [...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().right > root.clientWidth + 1 && !boxed(e));
-  return out.slice(0, 3).map((e) => `${e.tagName.toLowerCase()}.${e.className} ${e.textContent.trim().slice(0, 60)}`).concat(out.length ? [] : ["the page"]);
-}"""
-
-# The contrast of text with what lies behind it, 1 to 21, for everything that can be read.
-CONTRAST = """() => {
-  const rgba = (c) => { const n = c.match(/[\\d.]+/g).map(Number); return [n[0], n[1], n[2], n[3] ?? 1]; };
-  const luminance = ([r, g, b]) => [r, g, b].map((v) => v / 255).map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
-    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
-  const behind = (e) => { for (; e; e = e.parentElement) { const c = rgba(getComputedStyle(e).backgroundColor); if (c[3] > 0.5) return c; } return [255, 255, 255, 1]; };
-  const worst = {};
-  for (const e of document.querySelectorAll("article p, article li, article td, article h1, article h2, article code, article pre span, article mjx-container, article a")) {
-    if (!e.textContent.trim()) continue;
-    const [one, two] = [luminance(rgba(getComputedStyle(e).color)), luminance(behind(e))].sort((a, b) => b - a);
-    const kind = e.tagName.toLowerCase() + (e.tagName === "SPAN" ? "." + e.className : "");
-    worst[kind] = Math.min(worst[kind] ?? 21, (one + 0.05) / (two + 0.05));
-  }
-  return { worst, background: luminance(behind(document.querySelector("article"))) };
-}"""
 
 
 def pages(site: Path) -> list[str]:
@@ -117,6 +80,7 @@ class Look:
     def __init__(self, browser: Browser, site: Path, pictures: Path | None) -> None:
         self.site, self.pictures = site, pictures
         self.page: Page = browser.new_page(viewport=DESK, color_scheme="light")
+        self.page.add_init_script(path=HERE / "look.js")
         self.path = ""
         self.failures: list[str] = []
         self.page.on("console", self.on_console)
@@ -145,7 +109,7 @@ class Look:
         self.page.set_viewport_size(DESK)
         self.page.emulate_media(color_scheme="light")
         self.page.goto((self.site / path).as_uri())
-        found = self.page.evaluate(MATHEMATICS)
+        found = self.page.evaluate("look.mathematics()")
         for text in found["missing"]:
             self.fail(f"not drawn: {text}")
         for text in found["errors"]:
@@ -153,20 +117,20 @@ class Look:
         if found["tags"] != tags_of(path):
             differ = set(found["tags"]) ^ set(tags_of(path))
             self.fail(f"{len(found['tags'])} numbered equations, {len(tags_of(path))} tags: {sorted(differ)}")
-        self.page.evaluate("document.querySelectorAll('details').forEach((e) => (e.open = true))")
-        self.colours("light", lambda background: background > 0.8)
+        self.page.evaluate("look.unfold()")
+        self.colours("light")
         self.page.emulate_media(color_scheme="dark")
-        self.colours("dark", lambda background: background < 0.05)
+        self.colours("dark")
         self.page.emulate_media(color_scheme="light")
         self.page.set_viewport_size(PHONE)
-        for text in self.page.evaluate(TOO_WIDE):
+        for text in self.page.evaluate("look.tooWide()")[:3]:
             self.fail(f"wider than {PHONE['width']} pixels: {text}")
         self.picture("phone")
 
-    def colours(self, scheme: str, right) -> None:
-        found = self.page.evaluate(CONTRAST)
-        if not right(found["background"]):
-            self.fail(f"the background of {scheme} has luminance {found['background']:.2f}")
+    def colours(self, scheme: str) -> None:
+        found = self.page.evaluate("look.contrast()")
+        if (found["background"] > 0.5) != (scheme == "light"):
+            self.fail(f"{scheme}: the background has luminance {found['background']:.2f}")
         for kind, contrast in found["worst"].items():
             if contrast < 4.5:
                 self.fail(f"{scheme}: contrast {contrast:.1f} of {kind}")
@@ -228,8 +192,8 @@ def main() -> int:
     if not (arguments.site / "index.html").is_file():
         print(f"no site in {arguments.site}: run build.py first", file=sys.stderr)
         return 2
-    if not Path(CHROMIUM).is_file():
-        print(f"the check needs Chromium at {CHROMIUM}", file=sys.stderr)
+    if CHROMIUM is None:
+        print("the check needs Chromium: no chromium, chromium-browser or google-chrome on the PATH", file=sys.stderr)
         return 2
     if arguments.pictures:
         arguments.pictures.mkdir(parents=True, exist_ok=True)

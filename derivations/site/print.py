@@ -6,6 +6,7 @@ plain text. It is laid out twice, because the contents can name pages only when 
 
 import argparse
 import io
+import json
 import os
 import sys
 from pathlib import Path
@@ -19,13 +20,26 @@ from derivations.site.build import SITE
 from derivations.site.check import CHROMIUM, FLAGS
 
 OUT = SITE.parent / "derivations.pdf"
-PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>rnn-parity: derivations</title>
-<link rel="stylesheet" href="_static/pygments.css"><link rel="stylesheet" href="_static/print.css"><style>{headers}</style>
-<script>window.MathJax = {{ options: {{ processHtmlClass: "math" }}, svg: {{ fontCache: "global" }} }};</script><script defer src="_static/tex-svg.js"></script>
-</head><body>
-<section class="title"><h1>rnn-parity</h1><p>Recurrent networks by hand in NumPy, forward and backward, proven against
-PyTorch: the derivations</p><ol class="contents">{contents}</ol></section>
-{chapters}</body></html>"""
+PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>rnn-parity: derivations</title>
+<link rel="stylesheet" href="_static/pygments.css">
+<link rel="stylesheet" href="_static/print.css">
+<style>{headers}</style>
+<script>window.MathJax = {{ options: {{ processHtmlClass: "math" }}, svg: {{ fontCache: "global" }} }};</script>
+<script defer src="_static/tex-svg.js"></script>
+</head>
+<body>
+<section class="title">
+<h1>rnn-parity</h1>
+<p>Recurrent networks by hand in NumPy, forward and backward, proven against PyTorch: the derivations</p>
+<ol class="contents">{contents}</ol>
+</section>
+{chapters}
+</body>
+</html>"""
 
 # An equation that is wider than the page is made smaller; a long block of code may go on on the next page.
 FIT = """async () => {
@@ -80,13 +94,17 @@ def write_page(site: Path) -> Path:
     """Write the whole book as one page into the site, and return where."""
     names = chapters(site)
     texts = {name: chapter(site, name, names) for name in names}
-    contents = "".join(f'<li><a href="#{n}">{title(t)}</a><span data-page="{n}">000</span></li>' for n, t in texts.items())
-    headers = "".join(
-        f"@page c{i} {{ @top-left {{ content: {title(text)!r}; }} }} #{name!s} {{ page: c{i}; }}\n".replace(f"#{name}", f"[id='{name}']")
-        for i, (name, text) in enumerate(texts.items())
+    contents = "".join(
+        f'<li><a href="#{n}">{title(t)}</a><span data-page="{n}">000</span></li>' for n, t in texts.items()
     )
+    headers = ""  # the title of its chapter, above each page
+    for i, (name, text) in enumerate(texts.items()):
+        said = json.dumps(title(text), ensure_ascii=False)
+        headers += f"@page c{i} {{ @top-left {{ content: {said}; }} }} [id='{name}'] {{ page: c{i}; }}\n"
     path = site / "print.html"
-    path.write_text(PAGE.format(headers=headers, contents=contents, chapters="\n".join(map(str, texts.values()))), encoding="utf-8")
+    path.write_text(
+        PAGE.format(headers=headers, contents=contents, chapters="\n".join(map(str, texts.values()))), encoding="utf-8"
+    )
     return path
 
 
@@ -104,7 +122,10 @@ def print_book(site: Path, out: Path) -> int:
         first = PdfReader(io.BytesIO(page.pdf(prefer_css_page_size=True)))
         places = {name: first.get_destination_page_number(place) for name, place in first.named_destinations.items()}
         numbers = {name: places[f"/{name}"] + 1 for name in chapters(site)}
-        page.evaluate("(n) => document.querySelectorAll('[data-page]').forEach((e) => (e.textContent = n[e.dataset.page]))", numbers)
+        page.evaluate(
+            "(n) => document.querySelectorAll('[data-page]').forEach((e) => (e.textContent = n[e.dataset.page]))",
+            numbers,
+        )
         page.pdf(path=out, prefer_css_page_size=True, print_background=True, outline=True, tagged=True)
         browser.close()
     path.unlink()
@@ -119,8 +140,8 @@ def main() -> int:
     if not (arguments.site / "index.html").is_file():
         print(f"no site in {arguments.site}: run build.py first", file=sys.stderr)
         return 2
-    if not Path(CHROMIUM).is_file():
-        print(f"printing needs Chromium at {CHROMIUM}", file=sys.stderr)
+    if CHROMIUM is None:
+        print("printing needs Chromium: no chromium, chromium-browser or google-chrome on the PATH", file=sys.stderr)
         return 2
     print(f"{print_book(arguments.site.resolve(), arguments.out)} pages in {arguments.out}")
     return 0

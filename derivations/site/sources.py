@@ -8,7 +8,8 @@ import ast
 import inspect
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from importlib import import_module
 from pathlib import PurePosixPath
 from typing import Any
@@ -25,6 +26,7 @@ from derivations.site.equations import ROOT, TAG, lines_that_compute
 LIST = "derivations/site/source"
 PACKAGES = ("numpy_rnn", "torch_rnn")
 linked: set[str] = set()  # files outside the packages that a page links
+contents: dict[tuple[Any, ...], str] = {}
 
 
 def href(path: str, page: str, line: int | None = None) -> str:
@@ -114,12 +116,24 @@ def source_pages(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
         body = re.search(r"<pre>(?:<span></span>)?(.*)</pre>", code, re.DOTALL)
         lines = (body[1] if body else "").splitlines()
         rows = "".join(
-            f'<span id="L{i}"><a class="line" href="#L{i}">{i:>4}</a> {line}</span>'
-            for i, line in enumerate(lines, 1)
+            f'<span id="L{i}"><a class="line" href="#L{i}">{i:>4}</a> {line}</span>' for i, line in enumerate(lines, 1)
         )
         parents = [{"title": "Source", "link": relative_uri(f"{page}.html", f"{LIST}.html")}]
         html = f'<h1>{path}</h1>\n<div class="highlight source"><pre>{rows}</pre></div>'
         yield page, {"title": path, "body": html, "parents": parents}, "page.html"
+
+
+def contents_once(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object) -> None:
+    """Work out the side bar once for all source files at one depth: they are most of the pages, and no part of it."""
+    if page.startswith("source/"):
+        context["toctree"] = partial(_contents, context["toctree"], page.count("/"))
+
+
+def _contents(work_out: Callable[..., str], depth: int, **options: Any) -> str:
+    key = (depth, *sorted(options.items()))
+    if key not in contents:
+        contents[key] = work_out(**options)
+    return contents[key]
 
 
 def linkcode_resolve(domain: str, info: dict[str, str]) -> str | None:
@@ -139,3 +153,4 @@ def setup(app: Sphinx) -> None:
     app.add_transform(SourceLinks)
     app.add_directive("source-list", SourceList)
     app.connect("html-collect-pages", source_pages)
+    app.connect("html-page-context", contents_once, priority=400)  # before the theme asks for the side bar
