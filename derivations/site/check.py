@@ -164,8 +164,11 @@ class Look:
             self.page.mouse.move(1, 1)
             shown.wait_for(state="hidden", timeout=5_000)
         link.click()
-        if not self.page.url.endswith(f"#eq-{number}"):
-            self.fail(f"a click on ({number}) leads to {self.page.url}")
+        self.page.evaluate("MathJax.startup.promise.then(() => new Promise(requestAnimationFrame))")
+        if not self.page.locator(f"[id='eq-{number}']").evaluate(
+            "(e) => Math.abs(e.getBoundingClientRect().top) < 200"
+        ):
+            self.fail(f"a click on ({number}) leads elsewhere, {self.page.url}")
 
 
 def check(site: Path, only: list[str], pictures: Path | None) -> list[str]:

@@ -42,9 +42,13 @@ html_show_sphinx = False
 html_show_search_summary = False  # a summary is fetched, which a browser refuses to a page from the disk
 html_static_path = ["static"]
 html_css_files = ["site.css"]
-html_js_files = [("equations.js", {"defer": "defer"}), ("site.js", {"defer": "defer"})]
+html_js_files = [(name, {"defer": "defer"}) for name in ("equations.js", "fit.js", "site.js")]
 html_theme_options = {
-    "light_css_variables": {"color-brand-primary": "#1f5f99", "color-brand-content": "#1f5f99"},
+    "light_css_variables": {
+        "color-brand-primary": "#1f5f99",
+        "color-brand-content": "#1f5f99",
+        "color-code-background": "#f6f7f9",
+    },
     "dark_css_variables": {"color-brand-primary": "#8cc1f2", "color-brand-content": "#8cc1f2"},
 }
 pygments_style = "a11y-high-contrast-light"

@@ -18,7 +18,8 @@ ROOT = Path(__file__).parents[2]
 ANCHOR = re.compile(r'<a id="([^"]+)">\s*</a>')
 TAGGED = re.compile(r"^```math\n(?P<tex>(?:(?!^```).)*?)^```$", re.MULTILINE | re.DOTALL)
 TAG = re.compile(r"\s*\\tag\{([\d.]+)\}")
-CITED = re.compile(r"(?<![\w)\]])\(([1-9]\d?\.[1-9]\d*)\)")  # not the argument of a call
+CITED = re.compile(r"(?<![\w)\]])\((?P<number>[1-9]\d?\.[1-9]\d*)\)")  # not the argument of a call
+CHAPTER = re.compile(r"derivations/(?P<page>[\w-]+)\.md")
 COMPUTES = re.compile(r"#.*?((?: \(\d+\.\d+\))+)$")
 COMMENT = re.compile(r'(<span class="(?:c1|sd)">)(.*?)(</span>)')
 CONTENTS = """
@@ -83,12 +84,21 @@ def href(number: str, page: str) -> str:
 
 
 def link_comments(html: str, page: str) -> str:
-    """Return highlighted code in which each number of an equation in a comment or a docstring is a link."""
+    """Return highlighted code in which a comment or docstring leads to the equations and chapters that it names."""
 
-    def link(number: re.Match[str]) -> str:
-        return f'<a href="{href(number[1], page)}">{number[0]}</a>' if number[1] in equations() else number[0]
+    def number(found: re.Match[str]) -> str:
+        known = found["number"] in equations()
+        return f'<a href="{href(found["number"], page)}">{found[0]}</a>' if known else found[0]
 
-    return COMMENT.sub(lambda span: span[1] + CITED.sub(link, span[2]) + span[3], html)
+    def chapter(found: re.Match[str]) -> str:
+        there = (ROOT / found[0]).is_file()
+        address = relative_uri(f"{page}.html", f"derivations/{found['page']}.html")
+        return f'<a href="{address}">{found[0]}</a>' if there else found[0]
+
+    def link(span: re.Match[str]) -> str:
+        return span[1] + CHAPTER.sub(chapter, CITED.sub(number, span[2])) + span[3]
+
+    return COMMENT.sub(link, html)
 
 
 class Anchors(SphinxTransform):

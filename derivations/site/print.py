@@ -30,6 +30,7 @@ PAGE = """<!doctype html>
 <style>{headers}</style>
 <script>window.MathJax = {{ options: {{ processHtmlClass: "math" }}, svg: {{ fontCache: "global" }} }};</script>
 <script defer src="_static/tex-svg.js"></script>
+<script defer src="_static/fit.js"></script>
 </head>
 <body>
 <section class="title">
@@ -41,13 +42,10 @@ PAGE = """<!doctype html>
 </body>
 </html>"""
 
-# An equation that is wider than the page is made smaller; a long block of code may go on on the next page.
+# A long block of code may go on on the next page.
 FIT = """async () => {
   await MathJax.startup.promise;
-  for (const equation of document.querySelectorAll("mjx-container[display]")) {
-    const needed = Math.max(equation.scrollWidth, equation.firstElementChild.getBoundingClientRect().width);
-    if (needed > equation.clientWidth + 1) equation.style.fontSize = `${(100 * equation.clientWidth) / needed}%`;
-  }
+  fitEquations(0);
   for (const code of document.querySelectorAll("pre")) if (code.clientHeight > 450) code.classList.add("long");
 }"""
 

@@ -12,10 +12,11 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 
-from derivations.site.equations import CITED, COMPUTES, ROOT, equations
+from derivations.site.equations import CHAPTER, CITED, COMPUTES, ROOT, equations
 
 PACKAGES = ("numpy_rnn", "torch_rnn")
-MARKUP = re.compile(r"(``.*?``)|([|*\\]|(?<=\w)_(?!\w))", re.DOTALL)
+# In the text of a docstring; the last two are what Sphinx would take for marks of its own.
+SPECIAL = re.compile(rf"(?P<literal>``.*?``)|{CITED.pattern}|{CHAPTER.pattern}|[|*\\]|(?<=\w)_(?!\w)", re.DOTALL)
 
 
 def order(number: str) -> tuple[int, ...]:
@@ -71,21 +72,35 @@ def computed(thing: Any) -> list[str]:
 
 def as_restructured_text(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
     """Make a docstring's plain words safe for Sphinx, its numbers links, and add the equations of its code."""
+    if lines and lines[0].startswith("Alias for field number"):
+        lines[:] = [said_beside(name)]
     paragraphs = []
     for paragraph in "\n".join(lines).split("\n\n"):
-        if not paragraph.lstrip().startswith(">>>"):
-            paragraph = MARKUP.sub(lambda m: m[1] or "\\" + m[2], paragraph)
-            paragraph = CITED.sub(link, paragraph)
-        paragraphs.append(paragraph)
-    said = set(CITED.findall("\n".join(lines)))
-    if what in ("class", "function") and (more := [n for n in computed(thing) if n not in said]):
-        paragraphs.append("Computes " + " ".join(link(CITED.fullmatch(f"({n})")) for n in more) + ".")
+        example = paragraph.lstrip().startswith(">>>")
+        paragraphs.append(paragraph if example else SPECIAL.sub(replacement, paragraph))
+    if what in ("class", "function") and (numbers := computed(thing)):
+        paragraphs.append("Computes " + " ".join(link(number) for number in numbers) + ".")
     lines[:] = "\n\n".join(paragraphs).splitlines()
 
 
-def link(number: re.Match[str] | None) -> str:
-    assert number is not None
-    return f":ref:`{number[0]} <eq-{number[1]}>`" if number[1] in equations() else number[0]
+def replacement(found: re.Match[str]) -> str:
+    if found["number"]:
+        return link(found["number"])
+    if found["page"]:
+        return f":doc:`{found[0]} </derivations/{found['page']}>`"
+    return found["literal"] or f"\\{found[0]}"
+
+
+def link(number: str) -> str:
+    return f":ref:`({number}) <eq-{number}>`" if number in equations() else f"({number})"
+
+
+def said_beside(name: str) -> str:
+    """Return the comment beside a field of a named tuple: its shape, and what it is."""
+    module, holder, field = name.rsplit(".", 2)
+    source = inspect.getsource(getattr(import_module(module), holder))
+    comment = re.search(rf"^    {field}: .*?  # (.*)$", source, re.MULTILINE)
+    return comment[1] if comment else ""
 
 
 def nothing_is_missing(app: Sphinx, env: BuildEnvironment) -> None:

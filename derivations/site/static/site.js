@@ -48,11 +48,23 @@
     document.addEventListener("keydown", (event) => event.key === "Escape" && hide());
   });
 
+  const fit = () => fitEquations(0.7);
+  addEventListener("resize", fit);
+  document.addEventListener("toggle", fit, true);
+
   // A link to what stands inside a folded answer unfolds it.
-  const unfold = () => {
+  const arrive = () => {
     const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
     for (let node = target; node; node = node.parentElement) if (node.tagName === "DETAILS") node.open = true;
+    return target;
   };
-  addEventListener("hashchange", unfold);
-  addEventListener("DOMContentLoaded", unfold);
+  addEventListener("hashchange", arrive);
+
+  // Drawn, the equations take another height than as text: go once more to where the link led.
+  addEventListener("DOMContentLoaded", async () => {
+    const target = arrive();
+    await MathJax.startup.promise;
+    fit();
+    if (target) target.scrollIntoView({ behavior: "instant" });
+  });
 })();
