@@ -164,11 +164,12 @@ class Look:
             self.page.mouse.move(1, 1)
             shown.wait_for(state="hidden", timeout=5_000)
         link.click()
+        self.page.wait_for_url(f"**#eq-{number}")
         self.page.evaluate("MathJax.startup.promise.then(() => new Promise(requestAnimationFrame))")
         if not self.page.locator(f"[id='eq-{number}']").evaluate(
             "(e) => Math.abs(e.getBoundingClientRect().top) < 200"
         ):
-            self.fail(f"a click on ({number}) leads elsewhere, {self.page.url}")
+            self.fail(f"a click on ({number}) does not lead to it")
 
 
 def check(site: Path, only: list[str], pictures: Path | None) -> list[str]:

@@ -47,9 +47,13 @@ html_theme_options = {
     "light_css_variables": {
         "color-brand-primary": "#1f5f99",
         "color-brand-content": "#1f5f99",
-        "color-code-background": "#f6f7f9",
+        "site-code-background": "#f5f6f8",
     },
-    "dark_css_variables": {"color-brand-primary": "#8cc1f2", "color-brand-content": "#8cc1f2"},
+    "dark_css_variables": {
+        "color-brand-primary": "#8cc1f2",
+        "color-brand-content": "#8cc1f2",
+        "site-code-background": "#1d1f23",
+    },
 }
 pygments_style = "a11y-high-contrast-light"
 pygments_dark_style = "a11y-high-contrast-dark"
