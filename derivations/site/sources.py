@@ -49,7 +49,8 @@ class SourceLinks(SphinxTransform):
         for node in [*self.document.findall(addnodes.download_reference), *self.document.findall(_to_folder)]:
             path = os.path.normpath(PurePosixPath(page).parent / node["reftarget"]).replace(os.sep, "/")
             if (ROOT / path).is_dir():
-                address = relative_uri(f"{page}.html", f"{LIST}.html") + f"#{folder_id(path)}"
+                listed = any(PurePosixPath(file).parent == PurePosixPath(path) for file in files())
+                address = relative_uri(f"{page}.html", f"{LIST}.html") + (f"#{folder_id(path)}" if listed else "")
             elif (ROOT / path).is_file():
                 linked.add(path)
                 address = href(path, page)
