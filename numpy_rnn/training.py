@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy_rnn
 from numpy_rnn.tensor import record
 from numpy_rnn.typing import Array
 
+PART = 2**14  # time steps times sequences of one forward call where no window is asked for
 CARRIES = ("detach", "reset", "full")
 STAGES = ("state in", "forward", "loss", "gradients", "clip", "update", "state out")
 
@@ -123,15 +124,11 @@ class Loop:
         call: Callable[[Any, Any, Any, tuple[int, int]], tuple[Any, Any]] = plain_call,
     ) -> None:
         _check(x, y, window, carry, epochs, clip)
-        starts = range(0, len(x), window)
         self.model, self.optimizer, self.backend, self.scheduler, self.call = model, optimizer, backend, scheduler, call
         self.carry, self.clip, self.answer, self.loss = carry, clip, answer, backend.loss(loss)
-        self.inputs = [backend.tensor(x[start : start + window]) for start in starts]
-        answers = [y[start : start + window] for start in starts]
-        self.targets = [backend.tensor(a if answer is None else a[-answer:]) for a in answers]
-        windows = list(range(len(self.inputs)))
-        self.groups = [windows] if carry == "full" else [[i] for i in windows]  # the windows of one optimizer step
-        self.total = epochs * len(self.groups)
+        self.x, self.y, self.window, self.windows = x, y, window, -(-len(x) // window)
+        self.groups = 1 if carry == "full" else self.windows  # optimizer steps an epoch
+        self.total = epochs * self.groups
         self.position = 0
         self.state: Any = None
         self.epoch_loss, self.epoch_length = 0.0, 0  # Σ length * loss and Σ length since the epoch began
@@ -143,17 +140,19 @@ class Loop:
     def step(self, watch: Watch | None = None) -> Record:
         """Make one optimizer step; ``watch`` is told every stage in the order of ``STAGES``."""
         tell: Watch = watch or (lambda stage, read: None)
-        epoch, group = divmod(self.position, len(self.groups))
+        epoch, group = divmod(self.position, self.groups)
         self.optimizer.zero_grad()
         state = self.enter(group)
         tell("state in", lambda: {**self.weights(), **self._optimizer_state(), **self._carried(state)})
-        windows, outputs, losses = self.groups[group], [], []
+        windows = range(self.windows) if self.carry == "full" else range(group, group + 1)
+        outputs, losses, lengths = [], [], []
         for i in windows:
-            output, state = self.call(self.model, self.inputs[i], state, (epoch, i))
+            input, target = self.read(i)
+            output, state = self.call(self.model, input, state, (epoch, i))
             outputs.append(output if self.answer is None else output[-self.answer :])
-            losses.append(self.loss(outputs[-1], self.targets[i]))
+            losses.append(self.loss(outputs[-1], target))
+            lengths.append(len(target))
         tell("forward", lambda: self._numbered("output", windows, outputs))
-        lengths = [len(self.targets[i]) for i in windows]
         shares = self.shares(lengths)
         loss = sum(share * loss.item() for share, loss in zip(shares, losses, strict=True))
         tell(
@@ -171,6 +170,12 @@ class Loop:
         self.position += 1
         self._count(sum(lengths), loss)
         return Record(epoch + 1, self.position, sum(lengths), loss, grad_norm)
+
+    def read(self, window: int) -> tuple[Any, Any]:
+        """Return the inputs and the targets of a window."""
+        steps = slice(window * self.window, (window + 1) * self.window)
+        targets = self.y[steps] if self.answer is None else self.y[steps][-self.answer :]
+        return self.backend.tensor(_wide(self.x[steps])), self.backend.tensor(_wide(targets))
 
     def enter(self, group: int) -> Any:
         """Return the state that the first window of a group starts from: None, which is zeros, or what was left."""
@@ -194,7 +199,7 @@ class Loop:
     def _count(self, length: int, loss: float) -> None:
         """Add to the epoch's loss; at its end let the schedule set the learning rate."""
         self.epoch_loss, self.epoch_length = self.epoch_loss + length * loss, self.epoch_length + length
-        if self.position % len(self.groups) == 0:
+        if self.position % self.groups == 0:
             if self.scheduler is not None:
                 mean = self.epoch_loss / self.epoch_length
                 self.scheduler.step(*([mean] if type(self.scheduler).__name__ == "ReduceLROnPlateau" else []))
@@ -287,16 +292,64 @@ def predict(model: Any, x: Array, backend: Backend = NUMPY, window: int | None =
 
     With ``window`` the state is zero again every so many steps.
     """
-    window = len(x) if window is None else window
+    return np.concatenate(list(predictions(model, x, backend, window)))
+
+
+def predictions(model: Any, x: Array, backend: Backend = NUMPY, window: int | None = None) -> Iterator[Array]:
+    """Yield what ``predict`` returns in parts, so that a long series needs no more memory than a short one.
+
+    >>> model = numpy_rnn.SequenceModel("rnn", 1, 4, 1, rng=0)
+    >>> [part.shape for part in predictions(model, np.ones((3 * PART, 1, 1), np.float32))] == 3 * [(PART, 1, 1)]
+    True
+    """
+    steps = max(PART // x.shape[1], 1) if window is None else window
+    state = None
+    for start in range(0, len(x), steps):
+        with _evaluating(model, backend):
+            output, state = model(backend.tensor(_wide(x[start : start + steps])), None if window else state)
+        yield backend.array(output)
+
+
+def sample(model: Any, start: Array, draws: Array, backend: Backend = NUMPY) -> list[int]:
+    """Return symbols that the model, whose outputs are logits, draws one after the other, each its next input.
+
+    >>> model = numpy_rnn.SequenceModel("gru", 4, 8, 5, vocabulary=5, rng=0)
+    >>> sample(model, np.array([0, 1, 2]), np.array([0.0, 0.5, 0.999]))
+    [0, 2, 4]
+
+    Arguments: ``start`` (T,), the symbols that it has read before; ``draws`` (N,) from U[0, 1): the same numbers give
+    the same symbols, whatever the backend, but for rounding. Ends early where a logit is not finite.
+    """
+    symbols: list[int] = []
+    following, state = start, None
+    for draw in draws:
+        with _evaluating(model, backend):
+            output, state = model(backend.tensor(_wide(following.reshape(-1, 1))), state)
+        logits = backend.array(output)[-1, 0].astype(np.float64)  # (K,)
+        if not np.isfinite(logits).all():
+            break
+        sums = np.cumsum(np.exp(logits - logits.max()))  # (K,)
+        symbols.append(min(int(np.searchsorted(sums, draw * sums[-1], side="right")), len(sums) - 1))
+        following = np.array(symbols[-1:])
+    return symbols
+
+
+@contextmanager
+def _evaluating(model: Any, backend: Backend) -> Iterator[None]:
+    """Inside the block nothing is recorded or dropped."""
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
     try:
         with backend.no_grad():
-            outputs = [model(backend.tensor(x[start : start + window]))[0] for start in range(0, len(x), window)]
+            yield
     finally:
         for module, training in modes:
             module.training = training
-    return np.concatenate([backend.array(output) for output in outputs])
+
+
+def _wide(array: Array) -> Array:
+    """Return whole numbers in the dtype that PyTorch's losses ask for, anything else as it is."""
+    return np.ascontiguousarray(array, np.int64) if array.dtype.kind == "i" else array
 
 
 def _detach(state: Any) -> Any:

@@ -12,7 +12,7 @@ import struct
 import warnings
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -172,7 +172,7 @@ def _format(path: Path) -> tuple[Callable[[dict[str, Array], Path], None], Calla
     """How to save and to load a file of this suffix."""
     suffix = path.suffix.lower()
     if suffix == ".npz":
-        return _save_npz, _load_npz
+        return _save_npz, read_npz
     if suffix == ".safetensors":
         try:
             import safetensors  # noqa: F401
@@ -218,7 +218,11 @@ def _save_npz(arrays: dict[str, Array], path: Path) -> None:
                 npy.write_array(file, little, allow_pickle=False)
 
 
-def _load_npz(path: Path) -> dict[str, Array]:
+def read_npz(path: Path, only: Sequence[str] | None = None) -> dict[str, Array]:
+    """Return the arrays of a ``.npz`` file by name, all or ``only`` some.
+
+    Raises ``ValueError`` for pickled objects, which are never loaded, and for a damaged file.
+    """
     arrays: dict[str, Array] = {}
     content = path.read_bytes()
     errors = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, OSError, ValueError, struct.error)
@@ -231,6 +235,8 @@ def _load_npz(path: Path) -> dict[str, Array]:
             name = member.filename.removesuffix(".npy")
             if name == member.filename:
                 raise ValueError(f"it holds {name!r}, which is no .npy array")
+            if only is not None and name not in only:
+                continue
             if name in arrays:
                 raise ValueError(f"it holds {name!r} twice")
             if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
@@ -281,7 +287,7 @@ def _load_safetensors(path: Path) -> dict[str, Array]:
 def _array(name: str, dtype: np.dtype[Any], shape: tuple[int, ...], data: bytes, order: Any = "C") -> Array:
     """Return a new array of this raw memory."""
     if dtype.name not in DTYPES:
-        raise ValueError(f"{name!r} is {dtype}, which is no dtype of weights")
+        raise ValueError(f"{name!r} is {dtype}, which is no float, integer or bool")
     expected = dtype.itemsize
     for length in shape:  # Python's integers, which do not overflow
         expected *= length
@@ -297,4 +303,4 @@ def _blame(path: Path, *errors: type[Exception]) -> Iterator[None]:
     try:
         yield
     except errors as error:
-        raise ValueError(f"{path} is not a whole {path.suffix} file of weights: {error}") from None
+        raise ValueError(f"{path} is not a whole {path.suffix} file: {error}") from None

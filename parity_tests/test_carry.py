@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import numpy_rnn
-from numpy_rnn.training import NUMPY, predict, train
+from numpy_rnn.training import NUMPY, epoch_loss, predict, train
 from parity_tests.helpers import assert_parity, randomise
 from torch_rnn import twin
 from torch_rnn.backend import TORCH
@@ -175,6 +175,54 @@ def test_predict_leaves_every_mode_as_it_was() -> None:
         network.rnn.eval()
         predict(network, x[0], backend)
         assert (network.training, network.rnn.training, network.linear.training) == (True, False, True)
+
+
+def test_predict_is_the_output_from_the_zero_state_of_each_window() -> None:
+    model, torch_model, x, _ = make()
+    x = x.reshape(WINDOWS * T, B, I)
+    for network, backend in ((model, NUMPY), (torch_model, TORCH)):
+        windows = [backend.array(network(backend.tensor(part))[0]) for part in (x[:5], x[5:10], x[10:])]
+        np.testing.assert_array_equal(predict(network, x, backend, window=5), np.concatenate(windows))
+        np.testing.assert_array_equal(predict(network, x[:5], backend), windows[0])
+
+
+def test_a_schedule_is_stepped_after_each_epoch_and_a_plateau_told_its_mean_loss() -> None:
+    model, _, x, y = make()
+    x, y = x.reshape(WINDOWS * T, B, I), y.reshape(WINDOWS * T, B, 2)
+    optimizer = numpy_rnn.SGD(model.parameters(), lr=0.1)
+    told: list[Any] = []
+    plateau, steps = NUMPY.schedules["reducelronplateau"](optimizer), NUMPY.schedules["steplr"](optimizer, 1)
+    plateau.step = steps.step = lambda *measure: told.append(measure)
+    for scheduler in (plateau, steps):
+        records = list(train(model, optimizer, x, y, window=5, epochs=2, scheduler=scheduler))  # of 5, 5 and 2 steps
+        means = [np.average([r.loss for r in part], weights=[5, 5, 2]) for part in (records[:3], records[3:])]
+        np.testing.assert_allclose([epoch_loss(records[:3]), epoch_loss(records[3:])], means, rtol=1e-14)
+        if scheduler is plateau:
+            np.testing.assert_allclose(np.ravel(told), means, rtol=1e-14)
+    assert told[2:] == [(), ()]
+
+
+def test_the_cross_entropy_of_the_answer_is_torchs() -> None:
+    rng = np.random.default_rng(0)
+    model = numpy_rnn.SequenceModel("rnn", I, H, 4, dtype="float64", rng=0)
+    torch_model, x, y = twin(model), rng.normal(size=(2 * T, B, I)), rng.integers(4, size=(2 * T, B))
+    runs = []
+    for network, backend in ((model, NUMPY), (torch_model, TORCH)):
+        optimizer = backend.optimizers["sgd"](network.parameters(), lr=0.1)
+        runs.append([*train(network, optimizer, x, y, backend, window=T, loss="cross_entropy", answer=2)])
+    with torch.no_grad():
+        start = twin(numpy_rnn.SequenceModel("rnn", I, H, 4, dtype="float64", rng=0))
+        logits = start(torch.from_numpy(x[:T]))[0][1:]  # K before B, as torch wants it
+        expected = torch.nn.functional.cross_entropy(logits.transpose(1, 2), torch.from_numpy(y[1:T])).item()
+    np.testing.assert_allclose([run[0].loss for run in runs], expected, rtol=1e-13)
+    assert_gradients(model, torch_model, "cross entropy")
+    assert [r.length for r in runs[0]] == [2, 2]
+
+
+def test_a_window_of_one_step() -> None:
+    model, _, x, y = make()
+    records = train(model, numpy_rnn.SGD(model.parameters()), x[0], y[0], window=1)
+    assert [r.length for r in records] == [1] * T
 
 
 @pytest.mark.parametrize(

@@ -220,6 +220,23 @@ def wrong_mathematics(pages: Texts) -> list[str]:
     return wrong
 
 
+def wrong_minutes(pages: Texts) -> list[str]:
+    """A reading time is the words of the chapter at 150 a minute, to the next five; or of the section, to the next."""
+    wrong = []
+    for page, text in pages.items():
+        for target, minutes in re.findall(r"\]\(([^()\s]+)\) \((\d+) min\)", text):
+            path, _, anchor = target.partition("#")
+            body = pages[resolve(page, path)]
+            if anchor:
+                masked = FENCE.sub(lambda fence: fence[0].replace("\n#", "\n "), body)
+                (body,) = (p for p in re.split(r"^(?=## )", masked, flags=re.M) if heading_anchors(p)[:1] == [anchor])
+            unit = 1 if anchor else 5
+            expected = max(round(len(body.split()) / 150 / unit) * unit, 1)
+            if int(minutes) != expected:
+                wrong.append(f"{page}: {target} takes {expected} min, not {minutes}")
+    return wrong
+
+
 CHAPTERS = read("derivations/[0-9]*.md")
 PAGES_READ = read("README.md", "derivations/*.md")
 SOURCES = read("numpy_rnn/**/*.py", "torch_rnn/**/*.py")
@@ -243,6 +260,7 @@ def test_there_is_something_to_check() -> None:
         lambda: unlinked_numbers(CHAPTERS),
         lambda: wrong_blocks(PAGES_READ),
         lambda: wrong_mathematics(PAGES_READ),
+        lambda: wrong_minutes(PAGES_READ),
     ],
     ids=[
         "tags",
@@ -254,6 +272,7 @@ def test_there_is_something_to_check() -> None:
         "unlinked",
         "blocks",
         "mathematics",
+        "minutes",
     ],
 )
 def test_text_and_code_agree(wrong) -> None:
@@ -297,6 +316,7 @@ def problems(page: str, code: str = CODE) -> dict[str, list[str]]:
         "unlinked": unlinked_numbers(chapters),
         "blocks": wrong_blocks(chapters),
         "mathematics": wrong_mathematics(chapters),
+        "minutes": wrong_minutes(chapters),
     }
 
 
@@ -330,6 +350,7 @@ def test_a_good_page_has_no_problems() -> None:
         ("blocks", "```python\ny", "```pycon\ny"),
         ("blocks", "```python\ny = 1  # (2.1)\n```", "- a\n\n  ```python\n  y = 1\n  ```"),
         ("blocks", "```python\ny", "<!-- invisible-code: python\nz = 1\n-->\n\n```python\ny"),
+        ("minutes", "[the title](#2-a-title)", "[the title](#2-a-title) and [all](02-x.md) (5 min)"),
         ("mathematics", "$W_{hh} x_t$", "$$x$$"),
         ("mathematics", "$W_{hh} x_t$", "$\\mathbf{W}_{hh}$"),
         ("mathematics", "$W_{hh} x_t$", "$W \\, x$"),

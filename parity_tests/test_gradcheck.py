@@ -8,7 +8,7 @@ import torch
 from numpy.testing import assert_allclose
 
 from numpy_rnn.cells import rnn as cell
-from numpy_rnn.gradcheck import check_backward, compare
+from numpy_rnn.gradcheck import Report, check_backward, compare
 from parity_tests.mutations import mutated
 from parity_tests.mutations.rnn_cell import MISTAKES
 
@@ -122,6 +122,14 @@ def test_compare_at_the_edges() -> None:
     assert compare("a", np.array([1e-17, 1.0]), np.array([0.0, 1.0]), noise=1e-16).relative == 1e-17
     with pytest.raises(ValueError, match=r"a must have the shape of its reference, \(2,\), got \(3,\)"):
         compare("a", np.ones(3), np.ones(2))
+
+
+def test_the_table_marks_what_is_beyond_the_tolerance_and_nothing_else() -> None:
+    rows = [compare(name, np.array([x]), np.array([2.0])) for name, x in (("exact", 2.0), ("at", 2.5), ("beyond", 3.0))]
+    lines = Report(tuple(rows), 0.25).table().splitlines()
+    assert [line.split()[0] for line in lines if line.endswith("FAIL")] == ["beyond"]
+    assert lines[-1] == "1 of 3 differ by more than 2e-01 of their scale"
+    assert Report(tuple(rows[:2]), 0.25).ok
 
 
 def test_the_upstream_gradients_have_the_dtype_of_what_they_are_gradients_of() -> None:

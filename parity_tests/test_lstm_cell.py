@@ -1,5 +1,8 @@
 """The LSTM: mistakes with a projection, mistakes between blocks, forwards of another cell, and gates at their ends."""
 
+import itertools
+from typing import Any
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -8,7 +11,7 @@ import numpy_rnn
 from numpy_rnn.cells import lstm
 from numpy_rnn.cells.sigmoid import sigmoid
 from numpy_rnn.cells.steps import Steps
-from parity_tests.helpers import randomise
+from parity_tests.helpers import assert_all_parity, randomise, run_both
 from parity_tests.mutations import mutated
 from parity_tests.mutations.lstm_cell import BLOCK_MISTAKES, FORWARD_MISTAKES, MISTAKES, PROJECTION_MISTAKES
 from torch_rnn import check_parity
@@ -68,6 +71,23 @@ def test_only_the_gradients_that_are_wanted_are_returned(name: str) -> None:
     alone = lstm.backward(h, None, None, saved, w_ih, w_hh, w_hr, {name})._asdict()
     assert [other for other, gradient in alone.items() if gradient is not None] == [name]
     assert_allclose(alone[name], getattr(lstm.backward(h, None, None, saved, w_ih, w_hh, w_hr), name), rtol=0, atol=0)
+
+
+PLACES = [each for n in (1, 2, 3) for each in itertools.combinations(range(3), n)]
+
+
+@pytest.mark.filterwarnings("ignore:LSTM with projections is not supported with oneDNN")
+@pytest.mark.parametrize("read", PLACES, ids=str)
+def test_one_projected_step_from_wherever_the_gradient_comes(read: tuple[int, ...]) -> None:
+    """From the output, h_n or c_n, or some of them; the last alone never passes the projection."""
+    rng = np.random.default_rng(0)
+    module = randomise(numpy_rnn.LSTM(3, 5, proj_size=2, dtype="float64"), rng)
+
+    def call(module: Any, x: Any) -> list[Any]:
+        output, (h_n, c_n) = module(x)
+        return [(output, h_n, c_n)[i] for i in read]
+
+    assert_all_parity(run_both(module, [rng.normal(size=(1, 4, 3))], [True], call, rng), read)
 
 
 @pytest.mark.filterwarnings("ignore:LSTM with projections is not supported with oneDNN")

@@ -382,6 +382,7 @@ def test_bad_calls_by_message() -> None:
     y = x + x
     cases: list[tuple[type[Exception], str, Any]] = [
         (RuntimeError, r"only for one element: tensors\[0\] has shape \(3,\)", y.backward),
+        (RuntimeError, r"only for one element: tensors\[0\] has shape \(0,\)", lambda: x[:0].backward()),
         (ValueError, r"gradient must have the shape of its tensor, \(3,\), got \(2,\)", lambda: y.backward(np.ones(2))),
         (TypeError, "dtype of its tensor, float64, got float32", lambda: y.backward(np.ones(3, np.float32))),
         (RuntimeError, r"tensors\[0\] does not require grad", Tensor(1.0).backward),
@@ -437,8 +438,9 @@ def test_a_backward_frees_the_memory_of_its_window_and_a_detached_state_holds_no
 
 def test_add_adds_alpha_times_and_accumulation_is_in_place_and_counted() -> None:
     t = Tensor(np.ones(2))
-    t.add_(np.array([1.0, 2.0]), alpha=-0.5)
+    t.add_(other=np.array([1.0, 2.0]), alpha=-0.5)
     np.testing.assert_array_equal(t, [0.5, 0])
+    np.testing.assert_array_equal(t.copy_([3.0, 4.0]), [3, 4])
     x = Tensor(np.ones(2), requires_grad=True)
     (x + x).backward(np.ones(2))
     grad = x.grad

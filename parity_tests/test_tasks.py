@@ -30,7 +30,7 @@ def test_arrays(name):
         assert task.inputs.dtype == task.targets.dtype == np.float64
         assert task.inputs.ndim == task.targets.ndim == 3
     else:
-        assert task.inputs.dtype == task.targets.dtype == np.int64
+        assert task.inputs.dtype.kind == task.targets.dtype.kind == "i"
         assert task.inputs.shape == task.targets.shape
         assert min(task.inputs.min(), task.targets.min()) >= 0
         assert max(task.inputs.max(), task.targets.max()) < task.symbols
@@ -120,7 +120,7 @@ def test_scores_of_float32_and_of_nan():
 def test_errors():
     task = tasks.load("sine")
     with pytest.raises(
-        ValueError, match=r"name must be one of sunspots, article, sine, adding, copy, text, got 'sinus'"
+        ValueError, match=r"task must be one of sunspots, article, sine, adding, copy, text, got 'sinus'"
     ):
         tasks.load("sinus")
     with pytest.raises(ValueError, match=r"predictions must be \(T, B, K\) = \(300, 1, 1\), got \(200, 1, 1\)"):
@@ -171,5 +171,10 @@ def test_text_is_the_files_in_parallel_streams():
     assert text[1:].startswith(following)
     (score,) = task.score(np.zeros((*task.targets.shape, task.symbols)))
     assert_allclose(score.error, np.log(task.symbols), rtol=1e-12)
+    train, test = np.split(task.targets, [task.train_steps])
+    surprise = [-np.log((train == k).sum() + 1) for k in range(task.symbols)]
+    expected = np.mean([surprise[k] for k in test.ravel()]) + np.log(train.size + task.symbols)
+    assert_allclose(score.baseline, expected, rtol=1e-12)  # each letter counted once more than it was seen
+    assert tasks.characters("no letter is left over", "ab" * 8, 2).inputs.shape == (7, 2)
     with pytest.raises(ValueError, match="text must have at least 33 characters"):
         tasks.characters("short", "ab" * 10, 16)

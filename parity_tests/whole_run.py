@@ -2,15 +2,20 @@
 
 Some tests alone cover little, and start faster in one process. What is given by hand wins: ``-n 0``, ``--no-cov``.
 A file stays on one core, from top to bottom: the blocks of a Markdown page share their names.
+
+Coverage more than doubles the time of a test. Of a test with many parameters it is measured in some cases only: all are
+run, but the hundredth walks the lines that the others walked.
 """
 
 import copy
+from collections import Counter
 from collections.abc import Generator
 
 import pytest
 
 CHOICES = ("file_or_dir", "keyword", "markexpr", "collectonly", "lf", "failedfirst", "stepwise", "usepdb", "trace")
 ALL = ["--numprocesses=auto", "--maxprocesses=4", "--dist=loadfile", "--cov", "--cov-report=term", "--no-cov-on-fail"]
+MEASURED, EVERY = 6, 12  # of a test with parameters: the first cases, and then one in so many
 
 
 @pytest.hookimpl(wrapper=True)
@@ -23,3 +28,13 @@ def pytest_load_initial_conftests(
         args[:0] = ALL
         early_config.known_args_namespace = parser.parse_known_args(args, namespace=copy.copy(early_config.option))
     return (yield)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave coverage out of most cases of a test that has many."""
+    seen: Counter[str] = Counter()
+    for item in items:
+        test = item.nodeid.partition("[")[0]
+        seen[test] += 1
+        if seen[test] > MEASURED and seen[test] % EVERY:
+            item.add_marker("no_cover")

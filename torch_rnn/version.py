@@ -1,6 +1,9 @@
-"""The project's version, without importing torch."""
+"""What a result was made with; torch is imported only by whoever asks for its version."""
 
+import platform
 from importlib.metadata import PackageNotFoundError, version
+
+import numpy as np
 
 
 def project_version() -> str:
@@ -9,3 +12,15 @@ def project_version() -> str:
         return version("rnn-parity")
     except PackageNotFoundError:
         return "unknown"
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of all that computes, by name."""
+    import torch
+
+    return {
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "torch": torch.__version__,
+        "rnn-parity": project_version(),
+    }

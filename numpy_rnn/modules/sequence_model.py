@@ -32,10 +32,11 @@ class SequenceModel(Module):
     ((20, 4, 1), (1, 4, 16))
 
     Arguments: ``cell`` "rnn", "rnn-relu", "lstm" or "gru"; sizes, ``num_layers``, ``bidirectional``, ``dropout``,
-    ``dtype`` and ``rng`` as in the modules inside. With ``vocabulary`` K the input is whole numbers (T, B) below K, and
-    ``input_size`` the length of their vectors.
+    ``proj_size`` (an LSTM's alone), ``dtype`` and ``rng`` as in the modules inside. With ``vocabulary`` K the input is
+    whole numbers (T, B) below K, and ``input_size`` the length of their vectors.
 
-    Raises ``ValueError`` for an unknown cell, and what the modules inside raise.
+    Raises ``ValueError`` for an unknown cell or a projection in another than the LSTM, and what the modules inside
+    raise.
     """
 
     def __init__(
@@ -48,19 +49,24 @@ class SequenceModel(Module):
         bidirectional: bool = False,
         dropout: float = 0.0,
         vocabulary: int | None = None,
+        proj_size: int = 0,
         *,
         dtype: DTypeLike = np.float32,
         rng: Seed = None,
     ) -> None:
         if cell not in CELLS:
             raise ValueError(f"cell must be one of {', '.join(CELLS)}, got {cell!r}")
+        if proj_size and cell != "lstm":
+            raise ValueError(f"proj_size must be 0 for cell {cell}, which has no projection, got {proj_size}")
         rng = np.random.default_rng(rng)
         if vocabulary is not None:
             self.embedding = Embedding(vocabulary, input_size, dtype=dtype, rng=rng)
-        self.rnn: Module = CELLS[cell](
-            input_size, hidden_size, num_layers, dropout=dropout, bidirectional=bidirectional, dtype=dtype, rng=rng
-        )
-        self.linear = Linear(hidden_size * (2 if bidirectional else 1), output_size, dtype=dtype, rng=rng)
+        options: dict[str, Any] = {"dropout": dropout, "bidirectional": bidirectional, "dtype": dtype, "rng": rng}
+        if cell == "lstm":
+            options["proj_size"] = proj_size
+        self.rnn: Module = CELLS[cell](input_size, hidden_size, num_layers, **options)
+        width = (proj_size or hidden_size) * (2 if bidirectional else 1)  # D*P
+        self.linear = Linear(width, output_size, dtype=dtype, rng=rng)
 
     def forward(
         self,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import ast
 import os
+import shlex
+import sys
 import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict, fields
@@ -19,20 +21,26 @@ from torch_rnn.cli.options import (
     BadInput,
     add,
     add_model_options,
+    blamed,
     command_line,
     fill_defaults,
     own_defaults,
     positive,
     positive_or_off,
+    seconds,
     whole,
 )
-from torch_rnn.curves.defaults import LEARNING_RATES
+from torch_rnn.cli.progress import stoppable, training
+from torch_rnn.curves.defaults import LEARNING_RATES, origin
 
 if TYPE_CHECKING:  # torch, matplotlib and rich are loaded when the command runs
     from torch_rnn.curves.runs import Run, Settings
+    from torch_rnn.curves.snapshot import Keeper
 
 ROWS = 8  # of the table of epochs
+NAMES = ("NumPy", "PyTorch")
 STATUS = {"rounding": 0, "not rounding": 1, "cannot tell": 3}
+BESIDE = ("--resume", "--epochs", "--snapshot-every")
 
 SUMMARY = "train on both backends, compare the loss curves: rounding or a bug?"
 DESCRIPTION = """\
@@ -47,10 +55,11 @@ thousand by the calibration), that step and the two before are made again on
 both sides from the same weights, and the first stage and tensor that differ are
 named: state in, forward, loss, gradients, clip, update, state out.
 
-Printed: the settings; a table of epochs (the loss on each backend, and how far
+Printed: the settings; for a file of your own what it holds, and how many steps
+it will be; a table of epochs (the loss on each backend, and how far
 the two are apart); the test errors beside those of a forecast that has learnt
-nothing, and the error that the default settings get below; the verdict; the
-files written. A verdict is "rounding" (with the step at which the curves
+nothing, and the error that the default settings get below; for a text a line
+that either network writes; the verdict; the files written. A verdict is "rounding" (with the step at which the curves
 separate, how fast the difference grows, and the smallest bug that would have
 been seen), "not rounding" or "cannot tell" (with what would decide).
 
@@ -58,25 +67,73 @@ Written into --out, replacing what an earlier run left there:
   curves.csv  every optimizer step: both losses, and both gradient norms before
               clipping, with all their digits
   curves.png  both curves, and below them their difference
-  run.json    all settings, versions, figures and the verdict"""
+  run.json    all settings, versions, figures and the verdict
+  snapshot.npz
+              what --resume needs; also written every 10 seconds on the way
+
+Ctrl-C (or SIGTERM) ends a run after the step it is at, with all these files. Of
+a run that is killed what is lost is what came after its last snapshot. Either
+goes on with --resume, and every bit of curves.csv and run.json is then what it
+would have been, on the same kind of processor and with the same versions."""
 EPILOG = f"""\
-{own_defaults()}An option that you give always wins.
+{own_defaults()}A file of your own has some too: --window is a thousandth of the steps to train
+on, 20 to 200, and --epochs at most 30, fewer where they would make more than
+1,000 optimizer steps; a text takes the cell, the size and the optimizer of the
+task text. An option that you give always wins.
+
+A table has one row a time step and is in UTF-8. Commas, semicolons or tabs
+separate its columns; with semicolons a comma in a number is a decimal comma.
+Nothing, -, NA, N/A, nan, none and null are missing entries. The column is
+scaled by mean and standard deviation of the rows that are trained on. Baselines
+of the test error: a table's row before ("persistence"), the mean of the
+training targets in an .npz file, the frequencies of symbols.
 
 exit status:
   0  the curves differ by rounding, or not at all
   1  they differ by more than rounding
   2  bad input
   3  the data do not decide, or a loss is nan or infinite
+  130, 143  stopped by Ctrl-C, by SIGTERM
 
 examples:
   rnn-parity curves
   rnn-parity curves --dtype float32 --torch-dtype float64 --out float32-curves
+  rnn-parity curves --csv weather.csv --column temperature
   rnn-parity curves --task text --cell lstm --layers 2 --dropout 0.2
-  rnn-parity curves --optimizer sgd --optimizer-settings momentum=0.9 --clip 1"""
+  rnn-parity curves --optimizer sgd --optimizer-settings momentum=0.9 --clip 1
+  rnn-parity curves --resume loss-curves --epochs 60"""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     network = add_model_options(parser)
+    data = parser.add_argument_group("your own data, instead of a task")
+    data.add_argument(
+        "--csv", metavar="FILE", help="a table: from a column's rows up to one, predict the next; see below"
+    )
+    data.add_argument(
+        "--column",
+        metavar="NAME",
+        help="by its name in the first row, else by its number from 1; a first row of numbers is data "
+        "(default: the only one)",
+    )
+    data.add_argument(
+        "--fill-missing", action="store_true", help="put the entry before where one is missing (default: refuse)"
+    )
+    data.add_argument(
+        "--text", metavar="FILE", help="a text: from its characters up to one, predict the next; ends in a sampled line"
+    )
+    data.add_argument(
+        "--npz",
+        metavar="FILE",
+        help="arrays x (T, B, I) and y (T, B, K) of floats, taken as they are, or of symbols (T, B), whole numbers "
+        "from 0: y[t] is the answer after x[: t + 1]",
+    )
+    data.add_argument(
+        "--split",
+        type=share,
+        metavar="S",
+        help="share of the time steps that is trained on, the rest is the test (default: 0.8, of a text 0.9)",
+    )
     network.add_argument(
         "--torch-dtype", choices=DTYPES, help="what PyTorch computes in, if it is another (default: as --dtype)"
     )
@@ -88,13 +145,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="between layers, the same masks on both sides (default: 0)",
     )
     network.add_argument(
-        "--embedding", type=whole(1), metavar="E", help="size of the vectors for symbols (default: as many as symbols)"
+        "--embedding",
+        type=whole(1),
+        metavar="E",
+        help="size of the vectors for symbols (default: as many as symbols, at most 64)",
     )
     group = parser.add_argument_group("training")
     carries = (
-        "the state at a window's end: its value goes on but not the gradient (detach), zeros (reset), or both go on"
+        "the state at a window's end: its value goes on but not the gradient (detach), zeros (reset), or both go on "
+        "and there is one optimizer step an epoch (full); with --bidirectional the state of the second direction, left "
+        "at a window's start, goes on to the next window's end"
     )
-    add(group, "--carry", choices=CARRIES, help=f"{carries} and there is one optimizer step an epoch (full)")
+    add(group, "--carry", choices=CARRIES, help=carries)
     optimizers = f"{', '.join(NUMPY.optimizers)}; with PyTorch's defaults but for the learning rate"
     add(group, "--optimizer", choices=list(NUMPY.optimizers), metavar="NAME", help=optimizers)
     rates = ", ".join(f"{lr} for {name}" for name, lr in LEARNING_RATES.items())
@@ -126,6 +188,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="created if need be (default: loss-curves)",
     )
+    output.add_argument(
+        "--resume",
+        type=directory,
+        metavar="DIR",
+        help="go on with the run in DIR, which keeps all its settings; with --epochs it becomes longer or shorter",
+    )
+    output.add_argument(
+        "--snapshot-every",
+        type=seconds,
+        default=10.0,
+        metavar="SECONDS",
+        help="time between two snapshots (default: 10; 0: one after each step)",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -133,40 +208,135 @@ def run(args: argparse.Namespace) -> int:
     os.environ["MPLBACKEND"] = "agg"  # nothing is shown, whatever the user's matplotlib is set to
     import torch
 
-    from torch_rnn.curves import report, runs, verdict
+    from torch_rnn.curves import report, snapshot, verdict
 
     torch.set_num_threads(1)  # the tensors are tiny; and the order of additions, so every bit, is the same everywhere
-    fill_defaults(args, tasks.load(args.task))
-    for name in ("optimizer_settings", "schedule_settings"):
-        setattr(args, name, dict(getattr(args, name)))
-    settings = runs.Settings(**{field.name: getattr(args, field.name) for field in fields(runs.Settings)})
-    try:
-        run = runs.Run(settings)
-    except (ValueError, TypeError) as error:
-        raise BadInput(f"argument {_blamed(str(error), settings)}: {error}") from error
+    if args.resume is None:
+        run = prepared(args)
+        _check_unfinished(args.out)
+    else:
+        run = _resumed(args)
     try:
         report.prepare(args.out)
     except OSError as error:
         reason = error.strerror or error
         raise BadInput(f"argument --out: expected a directory to write into, got {args.out}: {reason}") from error
 
-    print(command_line("curves", {**_words(settings), "out": args.out}), end="\n\n")
-    _train(run)
+    print(command_line("curves", {**_words(run.settings), "out": args.out}), end="\n\n")
+    if args.resume is not None:
+        print(f"{'Ended already' if run.over else 'Resumed'} at step {len(run.pairs)} of {run.total}.", end="\n\n")
+    if run.task.note:
+        print(textwrap.fill(_plan(run), 78), end="\n\n", flush=True)
+    keeper = snapshot.Keeper(run, args.out / snapshot.NAME, args.snapshot_every, _refused)
+    stopped = _train(run, keeper)
     judged = verdict.judge(run)
     scores = run.scores()
-    paths = report.write(args.out, run, scores, judged)  # first of all, should nobody listen to the rest
+    try:
+        paths = report.write(args.out, run, scores, judged)  # first of all, should nobody listen to the rest
+        failure = None
+    except OSError as error:
+        paths, failure = [], error
 
     print(_epoch_table(report.epoch_losses(run.pairs)), end="\n\n")
-    print(_score_table(run.task, scores) if scores else f"The task {args.task} has no test span.", end="\n\n")
+    print(_score_table(run.task, scores) if scores else f"The task {run.task.name} has no test span.", end="\n\n")
+    if lines := run.samples():
+        print("Both write on by the same random numbers:", *map("  {:<9}{}".format, NAMES, lines), sep="\n", end="\n\n")
     print(textwrap.fill(judged.sentence(), 78, break_on_hyphens=False), end="\n\n")
     print("\n".join(f"wrote {path}" for path in paths))
+    again = f"rnn-parity curves --resume {shlex.quote(str(args.out))}"
+    if failure is not None:
+        kept = "nothing is saved for --resume" if keeper.saved is None else f"step {keeper.saved} is saved: {again}"
+        raise BadInput(f"cannot write into {args.out}: {failure.strerror or failure}; {kept}")
+    if stopped is not None:
+        sys.stdout.flush()
+        print(f"stopped at step {len(run.pairs)} of {run.total}; to go on: {again}", file=sys.stderr)
+        return 128 + stopped
     return STATUS[judged.outcome]
+
+
+def prepared(args: argparse.Namespace) -> Run:
+    """Return the run that the options describe, at its first step.
+
+    Raises ``BadInput`` for a value that the task, the model or the optimizer refuses; it names the option.
+    """
+    from torch_rnn.curves.runs import Run, Settings
+
+    task = _load(args)
+    fill_defaults(args, task)
+    vars(args).update({"digest": None, **origin(task)})
+    for name in ("optimizer_settings", "schedule_settings"):
+        setattr(args, name, dict(getattr(args, name)))
+    settings = Settings(**{field.name: getattr(args, field.name) for field in fields(Settings)})
+    try:
+        return Run(settings, task=task)
+    except (ValueError, TypeError) as error:
+        raise BadInput(f"argument {_blamed(str(error), settings)}: {error}") from error
+
+
+def _check_unfinished(directory: Path) -> None:
+    """Raise ``BadInput`` if a new run would replace one that can go on."""
+    from torch_rnn.curves import snapshot
+
+    if place := snapshot.unfinished(directory / snapshot.NAME):
+        raise BadInput(
+            f"argument --out: {directory} holds a run that stopped at step {place[0]} of {place[1]}: go on with it by "
+            f"--resume {shlex.quote(str(directory))}, name another directory, or delete its {snapshot.NAME}"
+        )
+
+
+def _resumed(args: argparse.Namespace) -> Run:
+    """Return the run that stopped in the directory of --resume, which is then that of --out."""
+    from torch_rnn.curves import snapshot
+
+    given = [word.partition("=")[0] for word in args.words if word.startswith("--")]
+    if beside := [option for option in given if option not in BESIDE]:
+        also = " and ".join(BESIDE[1:])
+        raise BadInput(f"argument {beside[0]}: not allowed with --resume, whose run keeps its settings; {also} are")
+    args.out = args.resume
+    path = args.out / snapshot.NAME
+    if not path.is_file():
+        raise BadInput(
+            f"argument --resume: expected a directory that holds a run, got {args.resume} without {snapshot.NAME}, "
+            f"which a run writes every {snapshot.EVERY:g} seconds and when it ends"
+        )
+    try:
+        return snapshot.load(path, epochs=args.epochs)
+    except (ValueError, OSError) as error:
+        raise BadInput(f"argument --resume: {error}") from error
+
+
+def _refused(error: OSError) -> None:
+    """Say that a run cannot be saved; it goes on, and the next snapshot may be written."""
+    print(f"rnn-parity curves: cannot save what --resume needs: {error.strerror or error}", file=sys.stderr)
+
+
+def _load(args: argparse.Namespace) -> tasks.Task:
+    """Return the task, or the user's data, that the options name."""
+    try:
+        return tasks.load(**{name: getattr(args, name) for name in tasks.SOURCE})
+    except ValueError as error:
+        message = str(error)
+        raise BadInput(f"argument {blamed(message)}: {message.replace('fill_missing', '--fill-missing')}") from error
+    except OSError as error:
+        ((option, path),) = ((n, p) for n in ("csv", "text", "npz") if (p := getattr(args, n)) is not None)
+        raise BadInput(f"argument --{option}: expected a file, got {path!r}: {error.strerror or error}") from error
+
+
+def _plan(run: Run) -> str:
+    """Say what the user's file holds, and how long it will take."""
+    an_epoch = run.total // run.settings.epochs
+    runs = "" if run.settings.controls == 0 else f", and as many in each of {2 * run.settings.controls} controls"
+    return f"{run.task.name}: {run.task.note}. {run.total} optimizer steps on each side, {an_epoch} an epoch{runs}."
 
 
 def _words(settings: Settings) -> dict[str, object]:
     """Return the options that stand for the settings, without those that change nothing."""
     words: dict[str, object] = {}
-    for name, value in asdict(settings).items():
+    values = asdict(settings)
+    for name in dict.fromkeys((*tasks.SOURCE, *values)):
+        value = values[name]
+        if name == "digest":  # no option: the data are read again
+            continue
         if name == "clip" or value not in (None, {}, 0.0):
             words[name.replace("_", "-")] = value
         elif name in ("controls", "seed"):
@@ -176,16 +346,8 @@ def _words(settings: Settings) -> dict[str, object]:
 
 def _blamed(message: str, settings: Settings) -> str:
     """Return the option whose value was refused: its library names it first."""
-    named = {
-        "dropout": "--dropout",
-        "embedding": "--embedding",
-        "window": "--window",
-        "hidden_size": "--hidden",
-        "schedule_settings": "--schedule-settings",
-    }
-    for name, option in named.items():
-        if message.startswith(name):
-            return option
+    if option := blamed(message):
+        return option
     optimizer = any(name in message for name in settings.optimizer_settings)
     return "--schedule-settings" if settings.schedule is not None and not optimizer else "--optimizer-settings"
 
@@ -220,23 +382,16 @@ def directory(text: str) -> Path:
     return Path(text).expanduser()
 
 
-def _train(run: Run) -> None:
-    """Go through the steps; a terminal is shown how far they are."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    console = Console(stderr=True)
-    columns = (
-        TextColumn("training"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("steps, loss {task.fields[loss]}"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        bar = progress.add_task("", total=run.total, loss="")
+def _train(run: Run, keeper: Keeper) -> int | None:
+    """Go through the steps and save the run; return the number of the signal that stopped it before its end."""
+    with stoppable() as signal, training(len(run.pairs), run.total) as show:
         for ours, _ in run.train():
-            progress.update(bar, advance=1, loss=f"{ours.loss:.4g}")
+            show(ours.loss)
+            if signal() is not None:
+                break
+            keeper.after_step()
+        keeper.save()
+        return None if run.over else signal()
 
 
 def _epoch_table(losses: Sequence[tuple[int, float, float]]) -> str:
@@ -251,10 +406,11 @@ def _epoch_table(losses: Sequence[tuple[int, float, float]]) -> str:
 
 
 def _score_table(task: tasks.Task, scores: Sequence[tuple[Score, Score]]) -> str:
-    target = "" if task.target is None else f"{'target':>10}"
-    lines = [f"{'test error':<14}{'NumPy':>12}{'PyTorch':>12}{task.baseline:>14}{target}"]
+    width = max(14, *(len(ours.span) + 1 for ours, _ in scores))
+    target = f"{'target':>10}" if task.goals else ""
+    lines = [f"{'test error':<{width}}{'NumPy':>12}{'PyTorch':>12}{task.baseline:>14}{target}"]
     for ours, theirs in scores:
-        line = f"{ours.span:<14}{ours.error:>12.4g}{theirs.error:>12.4g}{ours.baseline:>14.4g}"
-        lines.append(line + ("" if task.target is None else f"{f'< {task.target:g}':>10}"))
+        line = f"{ours.span:<{width}}{ours.error:>12.4g}{theirs.error:>12.4g}{ours.baseline:>14.4g}"
+        lines.append(line + ("" if ours.target is None else f"{f'< {ours.target:g}':>10}"))
     notes = {"average relative variance": ": squared error over the variance of the series"}
     return "\n".join([*lines, f"({task.measure}{notes.get(task.measure, '')})"])

@@ -7,7 +7,7 @@ import argparse
 import numpy as np
 
 from numpy_rnn import tasks
-from torch_rnn.cli.options import BadInput, add_model_options, command_line, fill_defaults, own_defaults
+from torch_rnn.cli.options import BadInput, add_model_options, blamed, command_line, fill_defaults, own_defaults
 
 SUMMARY = "compare one window's outputs and gradients on both backends"
 DESCRIPTION = """\
@@ -46,17 +46,27 @@ def run(args: argparse.Namespace) -> int:
     task = tasks.load(args.task)
     fill_defaults(args, task)
     try:
-        model = task.model(args.cell, args.hidden, args.layers, dtype=args.dtype, rng=args.seed)
-    except ValueError as error:  # sizes are all that is left to go wrong
-        raise BadInput(f"argument --hidden: {error}") from error
+        model = task.model(
+            args.cell,
+            args.hidden,
+            args.layers,
+            bidirectional=args.bidirectional,
+            proj_size=args.proj_size,
+            dtype=args.dtype,
+            rng=args.seed,
+        )
+    except ValueError as error:
+        raise BadInput(f"argument {blamed(str(error)) or '--hidden'}: {error}") from error
     x = task.x[: args.window]  # (T, B, I), or symbols (T, B)
     x = x if task.symbols is not None else x.astype(args.dtype)
     rng = np.random.default_rng([args.seed, 1])  # not the stream that the weights come from
-    shape = (2 if args.cell == "lstm" else 1, args.layers, x.shape[1], args.hidden)
-    states = tuple(rng.normal(size=shape).astype(args.dtype))  # of (L, B, H)
+    sizes = [args.proj_size or args.hidden, args.hidden][: 2 if args.cell == "lstm" else 1]
+    parts = args.layers * (2 if args.bidirectional else 1)
+    states = tuple(rng.normal(size=(parts, x.shape[1], size)).astype(args.dtype) for size in sizes)  # (L*D, B, H)
 
-    names = ("task", "cell", "hidden", "layers", "window", "dtype", "seed")
-    print(command_line("gradients", {name: getattr(args, name) for name in names}), end="\n\n")
+    names = ("task", "cell", "hidden", "layers", "bidirectional", "proj_size", "window", "dtype", "seed")
+    words = {name.replace("_", "-"): getattr(args, name) for name in names if name != "proj_size" or args.proj_size}
+    print(command_line("gradients", {**words, "task": task.name}), end="\n\n")
     report = check_parity(model, x, states, seed=args.seed)
     print(report.table())
     return 0 if report.ok else 1

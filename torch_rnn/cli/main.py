@@ -6,6 +6,7 @@ import argparse
 import io
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -74,8 +75,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a path may have letters that the terminal has not
+    # Said by PyTorch of a float32 LSTM with --proj-size; it then computes by its own rules, which are meant.
+    warnings.filterwarnings("ignore", "LSTM with projections is not supported with oneDNN")
     parser = build_parser()
-    args, unknown = parser.parse_known_args(argv)
+    words = sys.argv[1:] if argv is None else argv
+    args, unknown = parser.parse_known_args(words, argparse.Namespace(words=words))
     if unknown:
         args.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     try:

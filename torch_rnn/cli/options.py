@@ -12,10 +12,13 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from numpy_rnn.modules.sequence_model import CELLS
-from numpy_rnn.tasks import TASKS, Task, load
+from numpy_rnn.tasks import SOURCE, TASKS, Task, load
 from torch_rnn.curves.defaults import DEFAULTS, complete
 
 DTYPES = ("float64", "float32")
+OF_ARGUMENTS = {"hidden_size": "hidden"} | {  # options by the argument that they become
+    name: name for name in ("bidirectional", "dropout", "embedding", "proj_size", "schedule_settings", "window")
+}
 
 
 class BadInput(Exception):
@@ -26,10 +29,16 @@ def add_model_options(parser: argparse.ArgumentParser) -> Any:
     """Add the options that decide the task, the network and its input; return their group."""
     group = parser.add_argument_group("task and network")
     tasks = "; ".join(f"{name}: {(make.__doc__ or '').splitlines()[0].rstrip('.')}" for name, make in TASKS.items())
-    group.add_argument("--task", choices=list(TASKS), default="sunspots", help=f"{tasks} (default: sunspots)")
+    group.add_argument("--task", choices=list(TASKS), help=f"{tasks} (default: sunspots)")
     add(group, "--cell", choices=list(CELLS), help="vanilla RNN with tanh (rnn) or relu (rnn-relu), LSTM, GRU")
     add(group, "--hidden", type=whole(1), metavar="H", help="hidden size")
     add(group, "--layers", type=whole(1), metavar="L", help="layers")
+    group.add_argument(
+        "--bidirectional", action="store_true", help="a second direction, backwards: it sees what comes next"
+    )
+    group.add_argument(
+        "--proj-size", type=whole(0), default=0, metavar="P", help="projection of an LSTM's output (default: 0, none)"
+    )
     add(group, "--window", type=whole(1), metavar="T", help="time steps of one forward call; the last may be shorter")
     add(group, "--dtype", choices=DTYPES, help="what both sides compute in")
     add(group, "--seed", type=whole(0), metavar="N", help="of the initial weights")
@@ -89,6 +98,17 @@ def positive(text: str) -> float:
     return value
 
 
+def seconds(text: str) -> float:
+    """Parse a finite number of at least 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and value >= 0):
+        raise argparse.ArgumentTypeError(f"expected a finite number of at least 0, got {text!r}")
+    return value
+
+
 def positive_or_off(text: str) -> float | None:
     """Parse a finite number above 0, or "off"."""
     if text == "off":
@@ -115,13 +135,34 @@ def check_file(option: str, path: Path) -> None:
         raise BadInput(f"argument {option}: cannot write into {path.parent}: {error.strerror or error}") from error
 
 
+def blamed(message: str) -> str | None:
+    """Return the option whose value was refused: what the libraries raise begins with the argument.
+
+    >>> blamed("proj_size must be 0 for cell rnn"), blamed("unexpected")
+    ('--proj-size', None)
+    """
+    name = message.split(" ", 1)[0]
+    return f"--{OF_ARGUMENTS.get(name, name).replace('_', '-')}" if name in (*SOURCE, *OF_ARGUMENTS) else None
+
+
 def command_line(command: str, settings: Mapping[str, Any]) -> str:
-    """Return the command with every setting written out, wrapped for a terminal."""
-    words = [f"--{name} {_written(value)}" for name, value in settings.items()]
-    bound = "\0"  # keeps an option and its value on one line
-    text = " ".join(["rnn-parity" + bound + command, *(word.replace(" ", bound, 1) for word in words)])
-    lines = textwrap.wrap(text, 76, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
-    return " \\\n".join(lines).replace(bound, " ")
+    """Return the command with every setting written out, wrapped for a terminal.
+
+    >>> print(command_line("curves", {"bidirectional": True, "csv": "my data.csv"}))
+    rnn-parity curves --bidirectional --csv 'my data.csv'
+
+    A flag that is not set is left out.
+    """
+    lines = [f"rnn-parity {command}"]
+    for name, value in settings.items():
+        if value is False:
+            continue
+        word = f"--{name}" if value is True else f"--{name} {_written(value)}"
+        if len(lines[-1]) + len(word) < 76:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(f"    {word}")
+    return " \\\n".join(lines)
 
 
 def _written(value: Any) -> str:

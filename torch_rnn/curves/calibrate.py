@@ -135,7 +135,9 @@ def verdict_of(settings: Settings, steps: int) -> Verdict:
 def describe(settings: Settings) -> str:
     """Return what tells the settings from others, in one line."""
     s = settings
-    words = [s.task, s.cell, f"H {s.hidden}", f"L {s.layers}", f"T {s.window}", s.carry, s.optimizer, f"lr {s.lr:g}"]
+    words = [s.data, s.cell, f"H {s.hidden}", f"L {s.layers}", f"T {s.window}", s.carry, s.optimizer, f"lr {s.lr:g}"]
+    words += ["bidirectional"] if s.bidirectional else []
+    words += [f"P {s.proj_size}"] if s.proj_size else []
     words += [f"clip {s.clip:g}"] if s.clip else []
     words += [f"dropout {s.dropout:g}"] if s.dropout else []
     return ", ".join([*words, "/".join(dict.fromkeys(s.dtypes)), f"seed {s.seed}"])

@@ -13,12 +13,12 @@ import torch
 from matplotlib.figure import Figure
 
 from numpy_rnn import tasks
-from numpy_rnn.tasks import Score
+from numpy_rnn.tasks import Score, Task
 from numpy_rnn.training import Record
 from numpy_rnn.typing import Array
-from torch_rnn.curves.defaults import complete
+from torch_rnn.curves.defaults import complete, origin
 from torch_rnn.curves.report import figure
-from torch_rnn.curves.runs import SIDES, Run, Settings, Side
+from torch_rnn.curves.runs import SIDES, Run, Settings, Side, check_digest
 from torch_rnn.curves.verdict import Verdict, judge
 
 
@@ -74,7 +74,7 @@ class Comparison:
 
 
 def compare_curves(
-    task: str = "sunspots",
+    task: str | Task | None = None,
     *,
     sides: tuple[Side, Side] = SIDES,
     progress: Callable[[Record, Record], None] | None = None,
@@ -86,23 +86,34 @@ def compare_curves(
     >>> comparison.verdict.outcome, comparison.numpy_loss.shape, comparison.torch_controls.shape
     ('rounding', (8,), (8, 2))
 
-    Arguments: the name of a task; ``settings`` as the options of ``rnn-parity curves``, with underscores: cell, hidden,
-    layers, window, carry, optimizer, lr, clip, epochs, dtype, seed, torch_dtype, controls, dropout, embedding,
+    Arguments: the name of a task, or a ``numpy_rnn.tasks.Task`` of your own arrays; or the data by name, as in
+    ``compare_curves(csv="weather.csv", column="temperature")``: csv, column, text, npz, split, fill_missing.
+    ``settings`` as the options of ``rnn-parity curves``, with underscores: cell, hidden, layers, bidirectional,
+    proj_size, window, carry, optimizer, lr, clip, epochs, dtype, seed, torch_dtype, controls, dropout, embedding,
     optimizer_settings, schedule, schedule_settings (the two ``_settings`` are dicts). What is left out is the task's
-    own default. ``sides`` are the two that are compared: put a backend or a loop of your own into a ``Side`` to have it
-    judged. ``progress`` is called with both records of every step. PyTorch works on one thread meanwhile.
+    own default; all settings of a comparison, ``dataclasses.asdict(comparison.settings)``, make it again. ``sides`` are
+    the two that are compared: put a backend or a loop of your own into a ``Side`` to have it judged. ``progress`` is
+    called with both records of every step. PyTorch works on one thread meanwhile.
 
-    Raises ``ValueError`` for a task or a setting that there is not, or a value that is refused.
+    Raises ``ValueError`` for a task, data or a setting that there is not, or a value that is refused, ``OSError`` for a
+    file that cannot be read.
     """
-    loaded = tasks.load(task)
     known = {field.name for field in fields(Settings)} - {"task"}
     if unknown := settings.keys() - known:
         names = ", ".join(sorted(known))
         raise ValueError(f"settings must be some of {names}, got {', '.join(sorted(unknown))}")
+    source = {name: settings.pop(name) for name in tasks.SOURCE if name in settings}
+    if isinstance(task, Task):
+        if given := [name for name, value in source.items() if value]:
+            raise ValueError(f"{', '.join(given)} must be left out where task is a Task")
+        loaded = task
+    else:
+        loaded = tasks.load(task, **source)
+    check_digest(loaded, settings.pop("digest", None))
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # every bit is then the same on any machine, and tiny tensors are no slower
     try:
-        run = Run(Settings(task=task, **{"clip": None, **complete(settings, loaded)}), sides)
+        run = Run(Settings(**{"clip": None, **complete(settings, loaded), **origin(loaded)}), sides, loaded)
         for pair in run.train():
             if progress is not None:
                 progress(*pair)

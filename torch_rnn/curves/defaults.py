@@ -28,6 +28,18 @@ LEARNING_RATES = {
 }
 
 
+def origin(task: Task) -> dict[str, Any]:
+    """Return the settings that say where a task's data are from.
+
+    >>> from numpy_rnn.tasks import load
+    >>> origin(load("sine"))
+    {'task': 'sine'}
+    """
+    if "task" in task.source:
+        return dict(task.source)
+    return {"task": None if task.source else task.name, **task.source, "digest": task.digest()}
+
+
 def complete(given: Mapping[str, Any], task: Task) -> dict[str, Any]:
     """Return the settings ``given`` and, for those left out, the task's own default, else the general one.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
-import platform
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -12,7 +12,6 @@ from tempfile import TemporaryFile
 from typing import Any
 
 import numpy as np
-import torch
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -23,9 +22,10 @@ from numpy_rnn.files import write_aside
 from numpy_rnn.tasks import Score
 from numpy_rnn.training import epoch_loss
 from torch_rnn.curves.runs import Pair, Run, Settings
+from torch_rnn.curves.snapshot import NAME
 from torch_rnn.curves.verdict import Verdict
 from torch_rnn.files import write_json
-from torch_rnn.version import project_version
+from torch_rnn.version import versions
 
 FILES = ("curves.csv", "curves.png", "run.json")
 COLUMNS = ("epoch", "step", "numpy_loss", "torch_loss", "numpy_grad_norm", "torch_grad_norm")
@@ -50,9 +50,11 @@ def prepare(directory: Path) -> None:
     Raises ``OSError`` if they cannot.
     """
     directory.mkdir(parents=True, exist_ok=True)
-    for name in FILES:
+    for name in (*FILES, NAME):
         if (directory / name).is_dir():
             raise IsADirectoryError(f"{directory / name} is a directory")
+        for left in directory.glob(f".{name}.*.part"):  # by a process that was killed
+            left.unlink()
     with TemporaryFile(dir=directory):
         pass
 
@@ -88,12 +90,8 @@ def summary(run: Run, scores: Sequence[tuple[Score, Score]], verdict: Verdict) -
 
     return {
         "settings": asdict(run.settings),
-        "versions": {
-            "python": platform.python_version(),
-            "numpy": np.__version__,
-            "torch": torch.__version__,
-            "rnn-parity": project_version(),
-        },
+        "versions": versions(),
+        "steps": {"made": len(run.pairs), "planned": run.total},
         "verdict": {
             "outcome": verdict.outcome,
             "sentence": verdict.sentence(),
@@ -108,13 +106,13 @@ def summary(run: Run, scores: Sequence[tuple[Score, Score]], verdict: Verdict) -
         },
         "measure": run.task.measure,
         "baseline": run.task.baseline,
-        "target": run.task.target,
         "scores": [
             {
                 "span": ours.span,
                 "numpy": number(ours.error),
                 "torch": number(theirs.error),
                 "baseline": number(ours.baseline),
+                "target": ours.target,
             }
             for ours, theirs in scores
         ],
@@ -150,8 +148,9 @@ def figure(run: Run, verdict: Verdict) -> Figure:
     figure = Figure(figsize=(8, 6), layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.1))
     FigureCanvasAgg(figure)  # no display, whatever the user's matplotlib is set to
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
-    upper.set_title(f"{run.task.name}: numpy_rnn and torch.nn from the same weights", **TITLE, pad=40)
-    upper.annotate(_subtitle(run.settings), (0, 1), (0, 26), textcoords="offset points", **SUBTITLE)
+    subtitle = textwrap.fill(_subtitle(run.settings), 108)
+    upper.set_title(_title(run.task.name), **TITLE, pad=40 + 11 * subtitle.count("\n"))
+    upper.annotate(subtitle, (0, 1), (0, 26), textcoords="offset points", va="bottom", **SUBTITLE)
     name = "mean squared error" if run.task.loss == "mse" else "cross entropy, nats"
     _draw_losses(upper, steps, losses, f"loss ({name})")
     _draw_difference(lower, steps, losses, verdict)
@@ -159,11 +158,18 @@ def figure(run: Run, verdict: Verdict) -> Figure:
     return figure
 
 
+def _title(name: str) -> str:
+    """Return what is above the picture: a user's name may be long, and hold letters that the font has not, and "$"."""
+    title = f"{name}: numpy_rnn and torch.nn from the same weights" if len(name) <= 24 else name
+    return "".join(letter if ord(letter) < 0x500 else "?" for letter in title).replace("$", r"\$")
+
+
 def _subtitle(s: Settings) -> str:
     layers = f"{s.layers} layer{'s' if s.layers > 1 else ''}"
+    more = ("bidirectional, " if s.bidirectional else "") + (f"projection {s.proj_size}, " if s.proj_size else "")
     optimizer = f"{s.optimizer} lr {s.lr:g}" + ("" if s.clip is None else f" clip {s.clip:g}")
     return (
-        f"{s.cell}, {s.hidden} hidden, {layers}, window {s.window}, carry {s.carry}, {optimizer}, "
+        f"{s.cell}, {s.hidden} hidden, {layers}, {more}window {s.window}, carry {s.carry}, {optimizer}, "
         f"{' and '.join(dict.fromkeys(s.dtypes))}, seed {s.seed}"
     )
 

@@ -6,14 +6,15 @@ import copy
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from numpy_rnn import Module, tasks
-from numpy_rnn.tasks import Score
-from numpy_rnn.training import NUMPY, Backend, Loop, Record, plain_call, predict
+from numpy_rnn.tasks import Score, Task
+from numpy_rnn.training import NUMPY, Backend, Loop, Record, plain_call, predictions, sample
 from numpy_rnn.typing import Array
 from torch_rnn.backend import TORCH
 from torch_rnn.dropout import next_dropout_masks, seeded
@@ -24,9 +25,9 @@ Pair = tuple[Record, Record]  # of one step: NumPy's, PyTorch's
 
 @dataclass(frozen=True)
 class Settings:
-    """What decides a run; the names are those of the command's options."""
+    """What decides a run, as plain values; the names are those of the command's options."""
 
-    task: str
+    task: str | None  # None where the data are a file's
     cell: str
     hidden: int
     layers: int
@@ -45,6 +46,21 @@ class Settings:
     optimizer_settings: Mapping[str, Any] = field(default_factory=dict)
     schedule: str | None = None
     schedule_settings: Mapping[str, Any] = field(default_factory=dict)
+    bidirectional: bool = False
+    proj_size: int = 0  # 0: none
+    csv: str | None = None  # absolute paths
+    column: str | None = None
+    text: str | None = None
+    npz: str | None = None
+    split: float | None = None  # the share that is trained on
+    fill_missing: bool = False
+    digest: str | None = None  # of the user's data, see ``Task.digest``; None: not looked at
+
+    @property
+    def data(self) -> str:
+        """What the data are called in one or two words."""
+        path = self.csv or self.text or self.npz
+        return str(self.task) if path is None else " ".join(filter(None, (Path(path).name, self.column)))
 
     @property
     def dtypes(self) -> tuple[str, str]:
@@ -89,26 +105,33 @@ class Run:
     pulls one way all along. A run ends after the last step, or after the first whose loss is not finite on one of the
     two sides.
 
-    Raises ``ValueError`` for settings that the task, the model or the optimizer refuses.
+    The data are read as the settings say, unless the ``task`` is there already.
+
+    Raises ``ValueError`` for settings that the task, the model or the optimizer refuses, and for data with another
+    digest than that of the settings.
     """
 
-    def __init__(self, settings: Settings, sides: tuple[Side, Side] = SIDES) -> None:
+    def __init__(self, settings: Settings, sides: tuple[Side, Side] = SIDES, task: Task | None = None) -> None:
         if settings.dropout > 0 and settings.layers == 1:
             raise ValueError("dropout must be 0 with one layer, for it acts between layers")
         if settings.schedule is None and settings.schedule_settings:
             raise ValueError("schedule_settings must be empty without a --schedule")
         self.settings, self.sides = settings, sides
-        self.task = tasks.load(settings.task)
+        if task is None:
+            task = tasks.load(**{name: getattr(settings, name) for name in tasks.SOURCE})
+            check_digest(task, settings.digest)
+        self.task = task
         if self.task.length not in (None, settings.window):
             raise ValueError(f"window must be {self.task.length}, the length of the sequences, got {settings.window}")
+        self._data = {dtype: (cast(task.x, dtype), cast(task.y, dtype)) for dtype in settings.dtypes}
         network: Any = twin(self._module(settings.dtypes[1]))
         self._masks_from = network.rnn if self.task.head else network
         self.loops = [[self.loop(side) for _ in range(settings.controls + 1)] for side in (0, 1)]
         self.models = tuple(loops[0].model for loops in self.loops)
         self.pairs: list[Pair] = []
-        self._losses: tuple[list[list[float]], list[list[float]]] = ([], [])
+        self.all_losses: tuple[list[list[float]], list[list[float]]] = ([], [])  # of each side, as ``losses`` has them
         self.total = self.loops[0][0].total
-        self._draws = [self._generators(), self._generators()]
+        self.draws = [self._generators(), self._generators()]  # what moves the controls of each side
         self._move_controls()
 
     def loop(self, side: int) -> Loop:
@@ -120,7 +143,7 @@ class Run:
         backend, dtype = words.backend, s.dtypes[side]
         optimizer = backend.optimizers[s.optimizer](model.parameters(), lr=s.lr, **s.optimizer_settings)
         scheduler = None if s.schedule is None else backend.schedules[s.schedule](optimizer, **s.schedule_settings)
-        x, y = (cast(array, dtype) for array in (self.task.x, self.task.y))
+        x, y = self._data[dtype]
         return words.loop(
             model,
             optimizer,
@@ -153,51 +176,86 @@ class Run:
     def _module(self, dtype: DTypeLike) -> Module:
         s = self.settings
         return self.task.model(
-            s.cell, s.hidden, s.layers, dropout=s.dropout, embedding=s.embedding, dtype=dtype, rng=s.seed
+            s.cell,
+            s.hidden,
+            s.layers,
+            bidirectional=s.bidirectional,
+            proj_size=s.proj_size,
+            dropout=s.dropout,
+            embedding=s.embedding,
+            dtype=dtype,
+            rng=s.seed,
         )
 
     def train(self) -> Iterator[Pair]:
         """Train everything in lockstep and yield the two records of each step, which are kept in ``pairs`` too."""
-        for _ in range(self.total):
+        while not self.over:
             with np.errstate(over="ignore", invalid="ignore"):  # losses that are not finite are the verdict's to name
                 records = [[loop.step() for loop in loops] for loops in self.loops]
                 self._move_controls()
-            for kept, step in zip(self._losses, records, strict=True):
+            for kept, step in zip(self.all_losses, records, strict=True):
                 kept.append([record.loss for record in step])
-            ours, theirs = records[0][0], records[1][0]
-            self.pairs.append((ours, theirs))
-            yield ours, theirs
-            if not (math.isfinite(ours.loss) and math.isfinite(theirs.loss)):
-                return
+            pair = records[0][0], records[1][0]
+            self.pairs.append(pair)
+            yield pair
+
+    @property
+    def over(self) -> bool:
+        """Whether the last step has been made, or one whose loss is not finite."""
+        finite = not self.pairs or all(math.isfinite(record.loss) for record in self.pairs[-1])
+        return len(self.pairs) >= self.total or not finite
 
     def _generators(self) -> list[np.random.Generator]:
         return [np.random.default_rng([self.settings.seed, i]) for i in range(self.settings.controls + 1)]
 
     def _move_controls(self) -> None:
         if len(set(self.settings.dtypes)) == 2:  # the same signs each time
-            self._draws = [self._generators(), self._generators()]
-        for loops, draws in zip(self.loops, self._draws, strict=True):
+            self.draws = [self._generators(), self._generators()]
+        for loops, draws in zip(self.loops, self.draws, strict=True):
             for loop, rng in zip(loops[1:], draws[1:], strict=True):
                 nudge(loop, rng, self.settings.coarser)
 
     def losses(self, side: int) -> Array:
         """Return the losses of one side so far: (steps, 1 + controls), its own run's in column 0."""
-        return np.array(self._losses[side]).reshape(len(self.pairs), -1)
+        return np.array(self.all_losses[side]).reshape(len(self.pairs), -1)
 
     def scores(self) -> list[tuple[Score, Score]]:
         """Return each test span's scores: NumPy's, PyTorch's."""
-        predictions = []
+        if not self.task.spans:
+            return []
+        scores = []
         for model, side, dtype in zip(self.models, self.sides, self.settings.dtypes, strict=True):
             with np.errstate(over="ignore", invalid="ignore"):
                 inputs = cast(self.task.inputs, dtype)
-                predictions.append(predict(model, inputs, side.backend, self.task.length))
-        numpy_scores, torch_scores = map(self.task.score, predictions)
-        return list(zip(numpy_scores, torch_scores, strict=True))
+                scores.append(self.task.score(predictions(model, inputs, side.backend, self.task.length)))
+        return list(zip(*scores, strict=True))
+
+    def samples(self, characters: int = 60) -> tuple[str, ...]:
+        """Return how each trained model, NumPy's and PyTorch's, goes on from the end of its training text.
+
+        Both draw by the same random numbers, from the seed; line ends and the like become spaces. Empty for a task
+        that is no text, and for a network that reads backwards too, which cannot write.
+        """
+        if not self.task.alphabet or self.settings.bidirectional:
+            return ()
+        start = self.task.x[-4 * characters :, 0]
+        draws = np.random.default_rng([self.settings.seed, 2]).random(characters)
+        lines = []
+        for model, side in zip(self.models, self.sides, strict=True):
+            line = "".join(self.task.alphabet[symbol] for symbol in sample(model, start, draws, side.backend))
+            lines.append("".join(letter if letter.isprintable() else " " for letter in line))
+        return tuple(lines)
+
+
+def check_digest(task: Task, digest: str | None) -> None:
+    """Raise ``ValueError`` if the task's data have another digest; None has not been kept."""
+    if digest not in (None, task.digest()):
+        raise ValueError(f"data must be what they were when the run was made, and {task.name} has changed since")
 
 
 def cast(array: Array, dtype: DTypeLike) -> Array:
     """Return numbers in ``dtype``, symbols as they are."""
-    return array if array.dtype.kind == "i" else array.astype(dtype)
+    return array if array.dtype.kind == "i" else array.astype(dtype, copy=False)
 
 
 def nudge(loop: Loop, rng: np.random.Generator, coarser: DTypeLike) -> None:
