@@ -37,6 +37,7 @@ autodoc_default_options = {"members": True}
 html_theme = "furo"
 html_title = "rnn-parity"
 html_copy_source = False
+html_use_index = html_domain_indices = False  # the pages of the reference are short, and the search finds the rest
 html_show_copyright = False
 html_show_sphinx = False
 html_show_search_summary = False  # a summary is fetched, which a browser refuses to a page from the disk
