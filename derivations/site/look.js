@@ -21,7 +21,7 @@ window.look = {
     const width = document.documentElement.clientWidth;
     const scrolls = (e) => ["auto", "scroll", "hidden"].includes(getComputedStyle(e).overflowX);
     const boxed = (e) => e.tagName !== "ARTICLE" && (scrolls(e) || boxed(e.parentElement));
-    const out = [...document.querySelectorAll("article *")]
+    const out = [...document.querySelectorAll("article *:not(mjx-assistive-mml, mjx-assistive-mml *)")]  // for the ear
       .filter((e) => e.getBoundingClientRect().right > width + 1 && !boxed(e.parentElement))
       .map((e) => `${e.tagName.toLowerCase()} ${e.textContent.trim().slice(0, 60)}`);
     return document.documentElement.scrollWidth > width ? ["the page", ...out] : out;
