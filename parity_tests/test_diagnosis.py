@@ -10,6 +10,7 @@ from numpy_rnn.cells import gru, lstm, rnn
 from numpy_rnn.diagnosis import Case, diagnose, replay
 from numpy_rnn.diagnosis.bugs import bugs_of, possible
 from numpy_rnn.diagnosis.recognise import recognise
+from numpy_rnn.diagnosis.signatures import signatures
 from numpy_rnn.gradcheck import check_backward
 from parity_tests.mutations import gru_cell, lstm_cell, mutated, rnn_cell
 from parity_tests.ports import network
@@ -232,6 +233,28 @@ def test_no_two_bugs_are_the_same_on_the_plain_case(cell: str) -> None:
     assert len(seen) > 20
 
 
+@pytest.mark.parametrize(
+    ("entry", "named"),
+    [(-3, "factor--1"), (6, "factor-2"), (1.5, "factor-1/2"), (15, "factor-T"), (0, "zero"), (4, None), (3, None)],
+)
+def test_one_entry_shows_only_zero_and_a_factor_that_has_a_meaning(entry: float, named: str | None) -> None:
+    found = signatures("db", np.array([float(entry)]), {"db": np.array([3.0])}, 1e-12, {"T": 5.0})
+    assert [name for name, _ in found] == ([] if named is None else [named])
+
+
+def test_another_shape_is_transposed_or_reshaped() -> None:
+    w = np.random.default_rng(0).normal(size=(2, 3))
+    for theirs, right, named in ((w.T, w, "transposed"), (w.ravel(), w, "reshaped"), (w[:1, :2], w[0, :2], "reshaped")):
+        assert [name for name, _ in signatures("dw", theirs, {"dw": right}, 1e-12)] == [named]
+
+
+def test_the_values_of_another_gradient_are_recognised_alone_and_added() -> None:
+    one, other = np.random.default_rng(0).normal(size=(2, 5))
+    for theirs, named in ((other, "has-dh_0"), (one + other, "plus-dh_0"), (one, None)):
+        found = [name for name, _ in signatures("dc_0", theirs, {"dc_0": one, "dh_0": other}, 1e-12)]
+        assert found == ([] if named is None else [named])
+
+
 @pytest.mark.parametrize("batch_first", [False, True])
 @pytest.mark.parametrize("mode", ["RNN", "LSTM", "GRU"])
 def test_check_parity_names_the_bug_in_either_layout(mode: str, batch_first: bool) -> None:
@@ -300,6 +323,28 @@ def test_a_plain_function_of_another_module() -> None:
 
     report = check_parity(port, x, torch_module=linear)
     assert [row.name for row in report.rows if row.relative > 1e-12] == ["dbias"]
+
+
+def test_shapes_that_do_not_fit_are_no_cell_and_what_is_turned_or_moved_is_named() -> None:
+    arrays = inputs("rnn") | {"h_0": np.ones((B + 1, H))}
+    assert recognise(arrays, [np.ones((T, B, H))], [np.ones((T, B, H))]) is None
+    rng, right = np.random.default_rng(0), {"dx": np.arange(12.0).reshape(4, 3) ** 2 + 1}
+    moved = np.concatenate([right["dx"][1:], rng.normal(size=(1, 3))])
+    for theirs, bug in ((right["dx"].reshape(2, 6)[None], "reshaped"), (moved, "shifted-along-0")):
+        assert [name for name, _ in signatures("dx", theirs, right, 1e-12)] == [bug]
+
+
+def test_gates_in_another_order_are_named_without_biases_too() -> None:
+    module = torch.nn.GRU(I, H, bias=False, dtype=torch.float64)
+    x = np.random.default_rng(0).normal(size=(T, B, I))
+
+    def port(given: Any) -> Any:
+        found = replay(Case("gru", given), "gates-in-the-order-zrn")
+        return {name: found[name] for name in ("output", "dx", "dweight_hh_l0")}
+
+    report = check_parity(port, x, torch_module=module)
+    assert report.diagnosis is not None
+    assert report.diagnosis.bugs[0] == "gates-in-the-order-zrn"
 
 
 def test_bad_ports_are_refused() -> None:

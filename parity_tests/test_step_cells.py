@@ -175,6 +175,7 @@ CALLS: list[tuple[Any, type[Exception], str]] = [
     (lambda: LSTM(3, 5, proj_size=5), ValueError, "proj_size must be from 0 to hidden_size - 1 = 4, got 5"),
     (lambda: LSTM(3, 5, proj_size=-1), ValueError, "proj_size must be from 0 to hidden_size - 1 = 4, got -1"),
     (lambda: LSTM(3, 5, proj_size=2.0), TypeError, "proj_size must be an int, got float"),
+    (lambda: SequenceModel("gru", 3, 5, 2, proj_size=2), ValueError, "proj_size must be 0 for cell gru"),
     (lambda: LSTM64(X, dropout_masks=[]), ValueError, "dropout_masks must be L-1 = 1 arrays, got 0"),
     (lambda: LSTM64(X, dropout_masks=[X]), ValueError, r"dropout_masks\[0\] must be \(6, 4, 2\) float64"),
     (lambda: LSTM64(X.repeat(2, axis=2)), ValueError, r"input must be \(T, B, I\) with I = 3, got \(6, 4, 6\)"),
@@ -182,11 +183,14 @@ CALLS: list[tuple[Any, type[Exception], str]] = [
     (lambda: Dropout(-0.5), ValueError, r"p must be a number in \[0, 1\], got -0.5"),
     (lambda: Dropout("a"), TypeError, r"p must be a number in \[0, 1\], got 'a'"),
     (lambda: Dropout(0.5)(X, mask=X[0]), ValueError, r"mask must be \(6, 4, 3\) float64 like the input"),
+    (lambda: Dropout(0.5)(X, mask=X.astype("f")), ValueError, r"mask must be \(6, 4, 3\) float64 like the input"),
+    (lambda: Dropout(0.5)(X.astype("f"), mask=X), ValueError, r"mask must be \(6, 4, 3\) float32 like the input"),
     (lambda: Dropout(0.5).eval()(X, mask=X), ValueError, "mask must be None in evaluation mode"),
     (lambda: Embedding(5, 3)([5]), ValueError, "input must be from 0 to K-1 = 4, got 5"),
     (lambda: Embedding(5, 3)([-1]), ValueError, "input must be from 0 to K-1 = 4, got -1"),
     (lambda: Embedding(5, 3)([1.0]), TypeError, "input must be whole numbers, got float64"),
     (lambda: Embedding(5, 3, 5), ValueError, "padding_idx must be from -5 to 4, got 5"),
+    (lambda: Embedding(5, 3, -6), ValueError, "padding_idx must be from -5 to 4, got -6"),
     (lambda: Embedding(0, 3), ValueError, "num_embeddings must be at least 1, got 0"),
     (lambda: RNNCell(3, 5, nonlinearity="elu"), ValueError, "nonlinearity must be 'tanh' or 'relu', got 'elu'"),
     (lambda: RNNCell(3, 5)(X), TypeError, "input must be float32 like the weights, got float64"),
@@ -215,6 +219,7 @@ def test_dropout_alone_in_check_parity_and_on_whole_numbers() -> None:
     with pytest.raises(TypeError, match="lengths must be None for a LSTMCell"):
         check_parity(LSTMCell(3, 5), np.zeros((4, 3), np.float32), lengths=[1])
     assert Embedding(5, 3)([]).shape == (0, 3)
+    assert not Embedding(5, 3, -5).weight.data[0].any()
 
 
 def test_tied_weights_stay_tied() -> None:
