@@ -238,6 +238,7 @@ def test_the_command_measures_and_writes(call, monkeypatch, tmp_path):
     written = json.loads((tmp_path / "a.json").read_text())
     assert {(row["cell"], row["dtype"]) for row in written["rows"]} == {("gru", "float32")}
     assert accuracy_report.text(written) + "\n\nwrote a.json\n" == out
+    assert call("--quick", "--cells", "gru", "--dtypes", "float32") == (0, accuracy_report.text(written) + "\n", "")
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,8 @@ def test_default_run(call, tmp_path):
     assert float(rows[-1][1]) < 0.2 * float(rows[1][1])  # it learns
     assert [line.split()[0] for line in scores.splitlines()[1:3]] == ["1921-1955", "1956-1979"]
     assert verdict.startswith("Rounding: at each of 330 steps the curves differ by at most ")
-    assert files.splitlines() == [f"wrote loss-curves/{name}" for name in ("curves.csv", "curves.png", "run.json")]
+    names = ("report.html", "curves.csv", "curves.png", "curves.svg", "run.json")
+    assert files.splitlines() == [f"wrote loss-curves/{name}" for name in names]
     assert all(len(line) <= 80 for line in out.splitlines())
     assert out.isascii()
     assert "\x1b" not in out
@@ -167,6 +168,7 @@ def test_every_option_reaches_the_run_and_the_settings_line(call, tmp_path, argv
     ("argv", "message"),
     [
         (["--dropout", "1"], "argument --dropout: expected a number from 0 and below 1, got '1'"),
+        (["--dropout", "much"], "argument --dropout: expected a number from 0 and below 1, got 'much'"),
         (["--dropout", "0.5"], "argument --dropout: dropout must be 0 with one layer, .*"),
         (["--embedding", "4"], "argument --embedding: embedding must be None for task sunspots, .*"),
         (["--task", "adding", "--window", "5"], "argument --window: window must be 10, .*, got 5"),
@@ -307,7 +309,7 @@ def test_out_is_read_only(call, monkeypatch):
 def test_out_is_created_with_its_parents(call, tmp_path):
     assert call("curves", *QUICK, "--out", "a/b/c")[0] == 0
     assert call("curves", *QUICK, "--out", tmp_path / "a" / "b" / "c")[0] == 0  # and replaced
-    assert len(list((tmp_path / "a" / "b" / "c").iterdir())) == 4
+    assert len(list((tmp_path / "a" / "b" / "c").iterdir())) == 6
 
 
 @pytest.mark.parametrize(
@@ -345,9 +347,10 @@ def test_a_missing_module_of_our_own_is_no_advice_to_install_something(call, mon
         call("curves", *QUICK)
 
 
-@pytest.mark.parametrize("missing", ["torch", "matplotlib", "rich"])
+@pytest.mark.parametrize("missing", ["torch", "matplotlib", "plotly", "rich", "tensorboard"])
 def test_missing_library(tmp_path, missing):
-    """As where it is not installed: one line that says what to install."""
+    """As where it is not installed: one line that says what to install, before anything is done."""
+    extra = "tensorboard" if missing == "tensorboard" else "parity"
     done = python(
         tmp_path,
         f"""
@@ -358,11 +361,12 @@ def test_missing_library(tmp_path, missing):
                     raise ModuleNotFoundError(f"No module named {{name!r}}", name={missing!r})
         sys.meta_path.insert(0, Missing())
         from torch_rnn.cli.main import main
-        sys.exit(main(["curves", "--epochs", "1"]))
+        sys.exit(main(["curves", "--epochs", "1", "--tensorboard"]))
         """,
     )
     assert done.returncode == 2
-    assert done.stderr == f"rnn-parity curves: error: {missing} is not installed: pip install 'rnn-parity[parity]'\n"
+    assert done.stderr == f"rnn-parity curves: error: {missing} is not installed: pip install 'rnn-parity[{extra}]'\n"
+    assert missing == "rich" or list(tmp_path.iterdir()) == []  # rich is first needed for the progress bar
 
 
 @pytest.mark.parametrize("argv", [["--help"], ["curves", "--help"], ["gradients", "--help"], ["--version"]], ids=str)
@@ -375,7 +379,7 @@ def test_help_does_not_import_torch(tmp_path, argv):
         try:
             main({argv!r})
         finally:
-            print([name for name in ("torch", "matplotlib", "rich") if name in sys.modules], file=sys.stderr)
+            print([name for name in ("torch", "matplotlib", "plotly", "rich") if name in sys.modules], file=sys.stderr)
         """,
     )
     assert done.returncode == 0

@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+from dataclasses import replace
 
 import pytest
 from numpy.testing import assert_allclose
@@ -100,8 +101,21 @@ def written(tmp_path):
     run = make(clip=2.0)
     verdict = judge(run)
     report.prepare(tmp_path)
-    assert report.write(tmp_path, run, run.scores(), verdict) == [tmp_path / name for name in report.FILES]
+    assert report.write(tmp_path, run, run.scores(), verdict, "rnn-parity curves") == [
+        tmp_path / name for name in report.FILES
+    ]
     return tmp_path, run, verdict
+
+
+def test_losses_of_many_sizes_are_marked_by_powers_of_ten():
+    run = make()
+    run.pairs[:] = [
+        (replace(ours, loss=10.0**-i), replace(theirs, loss=10.0**-i)) for i, (ours, theirs) in enumerate(run.pairs)
+    ]
+    axes = report.figure(run, judge(run)).axes[0]
+    axes.figure.canvas.draw()
+    assert axes.get_yscale() == "log"
+    assert {round(math.log10(tick) % 1, 6) for tick in axes.get_yticks()} == {0}
 
 
 def test_csv_reads_back_to_the_same_numbers(written):
@@ -152,7 +166,9 @@ def test_picture(written):
 def test_every_run_can_be_written(tmp_path, losses):
     run = Run(Settings(**DEFAULTS))
     run.pairs = pairs(*losses)
-    report.write(tmp_path, run, [], Verdict(OPEN, len(losses), None, None, reason="nothing was run"))
+    report.write(
+        tmp_path, run, [], Verdict(OPEN, len(losses), None, None, reason="nothing was run"), "rnn-parity curves"
+    )
     with (tmp_path / "curves.csv").open(newline="") as file:
         back = [(float(row["numpy_loss"]), float(row["torch_loss"])) for row in csv.DictReader(file)]
     assert_allclose(back, losses, rtol=0)
@@ -169,5 +185,5 @@ def test_a_failed_write_leaves_the_old_file(written, monkeypatch):
 
     monkeypatch.setattr(report, "_write_csv", half)
     with pytest.raises(OSError, match="No space left"):
-        report.write(directory, run, [], verdict)
+        report.write(directory, run, [], verdict, "rnn-parity curves")
     assert {path.name: path.read_bytes() for path in directory.iterdir()} == before

@@ -325,6 +325,28 @@ def test_a_plain_function_of_another_module() -> None:
     assert [row.name for row in report.rows if row.relative > 1e-12] == ["dbias"]
 
 
+def test_shapes_that_do_not_fit_are_no_cell_and_what_is_turned_or_moved_is_named() -> None:
+    arrays = inputs("rnn") | {"h_0": np.ones((B + 1, H))}
+    assert recognise(arrays, [np.ones((T, B, H))], [np.ones((T, B, H))]) is None
+    rng, right = np.random.default_rng(0), {"dx": np.arange(12.0).reshape(4, 3) ** 2 + 1}
+    moved = np.concatenate([right["dx"][1:], rng.normal(size=(1, 3))])
+    for theirs, bug in ((right["dx"].reshape(2, 6)[None], "reshaped"), (moved, "shifted-along-0")):
+        assert [name for name, _ in signatures("dx", theirs, right, 1e-12)] == [bug]
+
+
+def test_gates_in_another_order_are_named_without_biases_too() -> None:
+    module = torch.nn.GRU(I, H, bias=False, dtype=torch.float64)
+    x = np.random.default_rng(0).normal(size=(T, B, I))
+
+    def port(given: Any) -> Any:
+        found = replay(Case("gru", given), "gates-in-the-order-zrn")
+        return {name: found[name] for name in ("output", "dx", "dweight_hh_l0")}
+
+    report = check_parity(port, x, torch_module=module)
+    assert report.diagnosis is not None
+    assert report.diagnosis.bugs[0] == "gates-in-the-order-zrn"
+
+
 def test_bad_ports_are_refused() -> None:
     module, x = torch.nn.RNN(I, H, dtype=torch.float64), np.ones((T, B, I))
 

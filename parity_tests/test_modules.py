@@ -325,3 +325,12 @@ def test_a_cell_without_the_w_hh_that_it_needs_does_not_go_on(cell, T, wanted):
     h, *final, saved = cell.forward(x, *states, w_ih, w_hh)
     with pytest.raises((TypeError, AttributeError)):
         cell.backward(np.ones_like(h), *[None for _ in final], saved, w_ih, None, wanted=wanted)
+
+
+@pytest.mark.parametrize("vocabulary", [None, 7])
+def test_check_parity_takes_a_whole_model_with_lengths(vocabulary: int | None) -> None:
+    model = SequenceModel("gru", 3, 5, 2, vocabulary=vocabulary, dtype="float64", rng=0)
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(6, 4, 3)) if vocabulary is None else rng.integers(vocabulary, size=(6, 4))
+    report = check_parity(model, x, lengths=[2, 6, 3, 6])
+    assert report.ok, report

@@ -438,8 +438,8 @@ def with_gradients(gradients: list[Any], dtype: str) -> tuple[list[Tensor], list
 
 
 def assert_equal_gradients(ours: list[Tensor], theirs: list[Any], dtype: str) -> None:
-    for a, b in zip(ours, theirs, strict=True):
-        assert (a.grad is None) == (b.grad is None)
+    for i, (a, b) in enumerate(zip(ours, theirs, strict=True)):
+        assert (a.grad is None) == (b.grad is None), f"the gradient of parameter {i} is None on one side only"
         if a.grad is not None:
             assert_allclose(a.grad, b.grad, rtol=1e-6 if dtype == "float32" else 1e-15)
             assert (a.grad.dtype, a.grad.version) == (np.dtype(dtype), b.grad._version)

@@ -21,7 +21,7 @@ from numpy_rnn.training import PART, predict, predictions, sample
 from torch_rnn import compare_curves
 from torch_rnn.backend import TORCH
 from torch_rnn.curves.calibrate import describe
-from torch_rnn.curves.report import figure
+from torch_rnn.curves.picture import figure
 from torch_rnn.curves.runs import Run, Settings
 from torch_rnn.curves.verdict import ROUNDING
 from torch_rnn.twins import twin

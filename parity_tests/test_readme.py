@@ -3,8 +3,13 @@
 import contextlib
 import io
 import re
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
+import pytest
+import torch
+
+from torch_rnn import version
 from torch_rnn.family import table
 from torch_rnn.vectors.cases import all_specs
 
@@ -38,6 +43,20 @@ def test_the_number_of_golden_cases() -> None:
 
 def test_the_table_of_the_family_is_what_there_is() -> None:
     assert f"<!-- family -->\n{table()}\n<!-- /family -->" in README
+
+
+def test_a_name_that_pytorch_no_longer_has_is_noticed(monkeypatch) -> None:
+    monkeypatch.delattr(torch.nn, "GRUCell")
+    with pytest.raises(AttributeError, match=r"torch\.nn has no GRUCell"):
+        table()
+
+
+def test_a_checkout_that_is_not_installed_has_a_version(monkeypatch) -> None:
+    def missing(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(version, "version", missing)
+    assert version.project_version() == "unknown"
 
 
 def test_continuous_integration_runs_the_test_command_word_for_word() -> None:

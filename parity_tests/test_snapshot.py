@@ -75,7 +75,7 @@ def no_signal_is_ignored() -> Iterator[None]:
 VARIANTS: dict[str, dict[str, Any]] = {
     "adadelta": {"lr": 1.0, "layers": 2, "dropout": 0.4},
     "sgd": {"carry": "reset", "clip": 0.5, "optimizer_settings": {"momentum": 0.9, "nesterov": True}},
-    "adagrad": {"cell": "lstm", "layers": 2, "dropout": 0.3, "dtype": "float32"},
+    "adagrad": {"cell": "lstm", "layers": 2, "dropout": 0.3, "dtype": "float32", "bidirectional": True},
     "rmsprop": {"cell": "gru", "dtype": "float32", "optimizer_settings": {"momentum": 0.9, "centered": True}},
     "adam": {
         "dtype": "float32",
@@ -85,7 +85,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "adamw": {"cell": "gru", "schedule": "steplr", "schedule_settings": {"step_size": 1, "gamma": 0.5}},
     "nadam": {"cell": "lstm", "schedule": "reducelronplateau", "schedule_settings": {"patience": 0}},
     "radam": {"carry": "full", "epochs": 9, "schedule": "exponentiallr", "schedule_settings": {"gamma": 0.9}},
-    "adamax": {"task": "text", "cell": "lstm", "embedding": 2, "window": 100, "dtype": "float32"},
+    "adamax": {"task": "text", "cell": "lstm", "proj_size": 2, "embedding": 2, "window": 100},
     "asgd": {"optimizer_settings": {"t0": 3}, "schedule": "cosineannealinglr", "schedule_settings": {"T_max": 2}},
 }
 
@@ -317,7 +317,7 @@ def test_an_unfinished_run_is_not_replaced(run, stopped: Path) -> None:
 
 
 def test_settings_beside_resume_are_refused_by_name(run, stopped: Path) -> None:
-    tail = "not allowed with --resume, whose run keeps its settings; --epochs and --snapshot-every are"
+    tail = "not allowed with --resume, whose run keeps its settings; --epochs, --snapshot-every, --tensorboard are"
     for option in (["--lr", "0.1"], ["--controls=1"], ["--clip", "off"], ["--out", "loss-curves"]):
         name = option[0].partition("=")[0]
         assert run("curves", "--resume", "loss-curves", *option) == refusal(f"argument {name}: {tail}")
@@ -352,8 +352,8 @@ def foreign(path: Path) -> None:
     ("harm", "message"),
     [
         (Path.unlink, "expected a directory that holds a run, got loss-curves without snapshot.npz, .*"),
-        (truncate, "{} is not a whole .npz file of weights: .*"),
-        (flip_a_bit, "{} is not a whole .npz file of weights: .*"),
+        (truncate, "{} is not a whole .npz file: .*"),
+        (flip_a_bit, "{} is not a whole .npz file: .*"),
         (foreign, "{} is no snapshot of a run"),
         (edited(format=2), "{} is of format 2, and this program reads format 1"),
         (edited(versions={"torch": "1.0"}), "{} was written with torch 1.0, not .*: what follows would not be .*"),
@@ -377,6 +377,28 @@ def test_data_that_have_changed_since_are_refused(run, stopped: Path, monkeypatc
     path = "loss-curves/snapshot.npz"
     message = f"argument --resume: {path} is of a run on other data: those of sunspots have changed since"
     assert run("curves", "--resume", "loss-curves") == refusal(message)
+
+
+def test_a_file_of_data_is_read_again_and_must_be_the_same(run, monkeypatch, tmp_path: Path) -> None:
+    table = tmp_path / "waves.csv"
+    table.write_text("\n".join(["wave", *(f"{np.sin(t):.6f}" for t in range(300))]))
+    words = [*WORDS, "--csv", "waves.csv"]  # 12 steps
+    with monkeypatch.context() as patch:
+        after(patch, 5, lambda: signal.raise_signal(signal.SIGINT))
+        assert run(*words)[0] == 130
+    before = table.read_text()
+    table.write_text(before.replace("0.841471", "0.841472"))
+    status, _, err = run("curves", "--resume", "loss-curves")
+    assert (status, err.count("\n")) == (2, 1)
+    assert re.search(r"waves\.csv.* has changed since", err)
+    table.unlink()
+    status, _, err = run("curves", "--resume", "loss-curves")
+    assert (status, err.count("\n")) == (2, 1)
+    assert "No such file" in err
+    table.write_text(before)
+    assert run("curves", "--resume", "loss-curves")[0] == 0
+    assert run(*words, "--out", "whole")[0] == 0
+    assert results(tmp_path / "loss-curves") == results(tmp_path / "whole")
 
 
 # A disk that refuses

@@ -307,6 +307,8 @@ def test_indexing_as_in_torch(index: Any) -> None:
     b.backward(torch.from_numpy(upstream))
     np.testing.assert_array_equal(a, b.detach())
     np.testing.assert_array_equal(x.grad, y.grad)
+    if isinstance(index, np.ndarray):
+        np.testing.assert_array_equal(x[Tensor(index)], a)
 
 
 def test_an_index_array_is_kept_as_it_was() -> None:

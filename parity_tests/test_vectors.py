@@ -339,6 +339,15 @@ def test_partial_files_are_judged_for_what_they_have(golden: Path, call: Any) ->
     assert out.endswith("all 2 tensors of 1 cases are within 1e-12 of their scale (float64)\n")
 
 
+def test_one_tensor_missing_of_all_is_named(vectors: Golden, judge: Any) -> None:
+    right = dict(vectors.tensors)
+    del right["gru/dx"]
+    status, out = judge(right)
+    assert status == 0
+    assert "gru: dx\n" in out
+    assert "whole cases" not in out
+
+
 def test_wrong_inputs_are_said_to_be_wrong(golden: Path, call: Any) -> None:
     x = all_specs()["gru"].given()["x"]
     status, out = call({"gru/x": x[::-1]})
@@ -414,6 +423,10 @@ def test_export_into_a_file_is_refused(tmp_path: Path, capsys: Any) -> None:
     assert exit.value.code == 2
     assert "error: argument --out: expected a directory to write into, got" in capsys.readouterr().err
     assert (tmp_path / "file").read_text() == "precious"
+    with pytest.raises(SystemExit) as exit:
+        main(["vectors", "export", "--out", str(tmp_path / "file" / "below")])
+    assert exit.value.code == 2
+    assert re.search("expected a directory to write into, got .*: Not a directory", capsys.readouterr().err)
 
 
 def refused(capsys: Any, message: str, directory: Path, theirs: Path) -> None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,10 @@ import numpy_rnn
 from numpy_rnn.training import NUMPY, STAGES, Loop
 from parity_tests.mutations.curves import ADAM, BUGS, AdadeltaEpsOutside, Bug, with_optimizer
 from torch_rnn import compare_curves
+from torch_rnn.curves import calibrate
 from torch_rnn.curves.calibrate import draw, held_apart, measure, verdict_of
 from torch_rnn.curves.runs import NUMPY_SIDE, SIDES, TORCH_SIDE, Run, Settings, Side
-from torch_rnn.curves.stages import CONTROLS, first_fault, replay
+from torch_rnn.curves.stages import CONTROLS, Row, first_fault, replay
 from torch_rnn.curves.statistic import Evidence, gather, largest_of_last
 from torch_rnn.curves.verdict import BUG, OPEN, ROUNDING, Verdict, judge
 from torch_rnn.tolerances import CURVES, STAGE
@@ -79,6 +81,48 @@ def test_a_setting_of_the_calibration_stays_below_the_thresholds() -> None:
     measured = measure(*draw(np.random.default_rng([0, 1])))
     assert all(value < CURVES[n] for n, values in measured["statistics"].items() for value in values)
     assert measured["excess"] < STAGE
+
+
+@pytest.fixture
+def no_processes(monkeypatch):
+    """A thread stands in for the processes: what is run in them is the same, and is seen by the coverage."""
+    monkeypatch.setattr(calibrate, "ProcessPoolExecutor", lambda workers, **options: ThreadPoolExecutor(1))
+
+
+def test_the_calibration_prints_what_honest_pairs_give(no_processes, monkeypatch, capsys) -> None:
+    seen = []
+
+    def briefly(settings: Settings, steps: int) -> dict[str, Any]:
+        seen.append((settings, steps))
+        if len(seen) == 1:
+            return measure(dataclasses.replace(settings, epochs=1), 2)
+        return {"statistics": {n: [-0.5, -0.4] for n in CURVES}, "excess": -0.1 * len(seen)}
+
+    monkeypatch.setattr(calibrate, "measure", briefly)
+    assert calibrate.main(["--settings", "100", "--seed", "7"]) == 0
+    assert seen == [draw(np.random.default_rng([7, i])) for i in range(100)]
+    out, err = capsys.readouterr()
+    assert err == "100 of 100\n"
+    *curves, stages = out.splitlines()
+    assert [line.partition(":")[0] for line in curves] == [f"controls {n}, 203 pairs" for n in sorted(CURVES)]
+    assert all(f"above {CURVES[n]}: 0, by the tail" in line for n, line in zip(sorted(CURVES), curves, strict=True))
+    assert stages.startswith("stages, 100 steps: median -5.")
+    assert f"above {STAGE}: 0" in stages
+
+
+def test_the_calibration_judges_the_settings_held_apart(no_processes, monkeypatch, capsys) -> None:
+    chosen = [(settings, min(steps, 4)) for settings, steps in held_apart(2)]
+    monkeypatch.setattr(calibrate, "held_apart", lambda: chosen)
+    assert calibrate.main(["--honest"]) == 0
+    *lines, last = capsys.readouterr().out.splitlines()
+    assert last == f"2 {ROUNDING}, 0 {BUG}, 0 {OPEN}"
+    for line, (settings, steps) in zip(lines, chosen, strict=True):
+        assert line.startswith(ROUNDING)
+        assert line.endswith(f"{steps} steps: {calibrate.describe(settings)}")
+    open_verdict = Verdict(OPEN, 4, None, None, reason="the loss is not finite")
+    monkeypatch.setattr(calibrate, "verdict_of", lambda *given: open_verdict)
+    assert calibrate.main(["--honest"]) == 1
+    assert "    Cannot tell: the loss is not finite.\n" in capsys.readouterr().out
 
 
 def test_float32_against_float64_is_rounding_and_a_bug_between_them_is_seen() -> None:
@@ -262,6 +306,21 @@ def test_the_smallest_bug_that_would_be_seen() -> None:
     evidence = Evidence(np.zeros(3), np.array([1e-9, 2e-9, 4e-9]), np.array([1.0, 1.0, 8.0]), 4)
     assert evidence.smallest_seen(1.0) == (3, pytest.approx(5e-9))
     assert Evidence(np.zeros(1), np.ones(1), np.ones(1), 4).smallest_seen(1.0) is None
+
+
+def test_the_sentence_of_a_run_too_short_for_all_that_it_could_say() -> None:
+    one = Evidence(np.full(1, 1e-9), np.full(1, 1e-9), np.ones(1), 4)
+    sentence = Verdict(ROUNDING, 1, 1.0, one).sentence()
+    assert sentence.startswith("Rounding: at each of 1 steps")
+    assert "would have been seen" not in sentence
+    steps = 1e-12 * 1.25 ** np.arange(1, 121)
+    apart = Evidence(steps, steps, np.ones(120), 4)
+    assert f" They separate, by 1 % of the loss, at step {apart.first_apart()}." in (
+        Verdict(ROUNDING, 120, 1.0, apart).sentence()
+    )
+    assert Row(1, "loss", "loss", 0.0, 0.0, 1e-9).sentence().endswith("differs by 0.0e+00; rounding explains 1.0e-09")
+    with pytest.raises(ValueError, match="run must have made at least one step, got none"):
+        judge(Run(Settings(**SMALL)))
 
 
 # The options of a run

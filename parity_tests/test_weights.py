@@ -529,6 +529,7 @@ def test_nothing_is_ever_unpickled(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("members", "reason"),
     [
+        ({"W.npy": b"\x93NUMPY\x02\x00" + npy(np.zeros(3))[8:]}, "'W' is no .npy array"),
         ({"W.npy": npy(np.zeros(3))[:-1]}, r"'W' float64 \(3,\) needs 24 bytes, and there are 23"),
         ({"W.npy": npy(np.zeros(3)) + b"x"}, "needs 24 bytes, and there are 25"),
         ({"W.npy": npy(np.zeros(3)).replace(b"(3,)", b"(-3)")}, "'W' is no .npy array|needs"),

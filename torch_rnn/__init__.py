@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from torch_rnn.curves.compare import Comparison, compare_curves
+    from torch_rnn.curves.compare_logs import LogComparison, compare_logs
     from torch_rnn.inplace.explain import Explanation, explain
     from torch_rnn.parity import ParityReport, check_parity
     from torch_rnn.twins import to_numpy, twin
@@ -12,9 +13,11 @@ if TYPE_CHECKING:
 __all__ = [
     "Comparison",
     "Explanation",
+    "LogComparison",
     "ParityReport",
     "check_parity",
     "compare_curves",
+    "compare_logs",
     "explain",
     "to_numpy",
     "twin",
@@ -24,9 +27,11 @@ __all__ = [
 _HOMES = {
     "Comparison": "curves.compare",
     "Explanation": "inplace.explain",
+    "LogComparison": "curves.compare_logs",
     "ParityReport": "parity",
     "check_parity": "parity",
     "compare_curves": "curves.compare",
+    "compare_logs": "curves.compare_logs",
     "explain": "inplace.explain",
     "to_numpy": "twins",
     "twin": "twins",

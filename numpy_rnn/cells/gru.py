@@ -138,11 +138,11 @@ def backward(
         block.within(da)[...] = d.reshape(gates.shape)
         block.within(dn_input)[...] = into_n * dhs  # (k, H, B) (7.22)
     dh_0 = dh_waiting.T if "dh_0" in wanted else None
-    dw_hh = da @ h_previous if "dw_hh" in wanted else None  # (3H, H) (7.25)
+    dw_hh = steps.product(da, h_previous) if "dw_hh" in wanted else None  # (3H, H) (7.25)
     db_hh = da.sum(axis=1) if "db_hh" in wanted else None  # (3H,) (7.25)
     dz = da
     dz[2 * H :] = dn_input  # (3H, N) by what comes from x: b_ih + W_ih x (7.26)
     dx = (dz.T @ w_ih).reshape(*saved.h.shape[:-1], w_ih.shape[1]) if "dx" in wanted else None  # (N, I) (7.27)
-    dw_ih = dz @ saved.x.reshape(N, saved.x.shape[-1]) if "dw_ih" in wanted else None  # (3H, I) (7.27)
+    dw_ih = steps.product(dz, saved.x.reshape(N, saved.x.shape[-1])) if "dw_ih" in wanted else None  # (3H, I) (7.27)
     db_ih = dz.sum(axis=1) if "db_ih" in wanted else None  # (3H,) (7.27)
     return Gradients(dx, dh_0, dw_ih, dw_hh, db_ih, db_hh)

@@ -143,8 +143,8 @@ def backward(
         if dw_hr is not None:
             dw_hr += np.tensordot(dhs, o * tanh_c, axes=((0, 2), (0, 2)))  # (P, H) (6.42)
     dx = (dz.T @ w_ih).reshape(*saved.h.shape[:-1], w_ih.shape[1]) if "dx" in wanted else None  # (N, I) (6.38)
-    dw_ih = dz @ saved.x.reshape(N, saved.x.shape[-1]) if "dw_ih" in wanted else None  # (4H, I) (6.39)
-    dw_hh = dz @ steps.previous(saved.h_0, h) if "dw_hh" in wanted else None  # (4H, P) (6.40)
+    dw_ih = steps.product(dz, saved.x.reshape(N, saved.x.shape[-1])) if "dw_ih" in wanted else None  # (4H, I) (6.39)
+    dw_hh = steps.product(dz, steps.previous(saved.h_0, h)) if "dw_hh" in wanted else None  # (4H, P) (6.40)
     db_ih, db_hh = (dz.sum(axis=1) if name in wanted else None for name in ("db_ih", "db_hh"))  # (4H,) (6.41)
     dh_0, dc_0 = dh_waiting.T if "dh_0" in wanted else None, dc_waiting.T if "dc_0" in wanted else None
     return Gradients(dx, dh_0, dc_0, dw_ih, dw_hh, db_ih, db_hh, dw_hr)

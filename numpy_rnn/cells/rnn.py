@@ -130,8 +130,8 @@ def backward(
     dh_0 = dh_waiting if "dh_0" in wanted else None
 
     dx = (dz @ w_ih).reshape(*saved.h.shape[:-1], w_ih.shape[1]) if "dx" in wanted else None  # (N, I) (2.23)
-    dw_ih = dz.T @ x.reshape(N, x.shape[-1]) if "dw_ih" in wanted else None  # (H, I) (2.24)
-    dw_hh = dz.T @ steps.previous(h_0, h) if "dw_hh" in wanted else None  # (H, H) (2.25)
+    dw_ih = steps.product(dz.T, x.reshape(N, x.shape[-1])) if "dw_ih" in wanted else None  # (H, I) (2.24)
+    dw_hh = steps.product(dz.T, steps.previous(h_0, h)) if "dw_hh" in wanted else None  # (H, H) (2.25)
     db_ih = sum_of(dz) if "db_ih" in wanted else None  # (H,) (2.26)
     db_hh = sum_of(dz) if "db_hh" in wanted else None  # (H,) (2.26)
     return Gradients(dx, dh_0, dw_ih, dw_hh, db_ih, db_hh)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from functools import cached_property
-from itertools import accumulate, groupby
+from itertools import accumulate, groupby, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy as np
 from numpy_rnn.typing import Array
 
 CACHE = 2**20  # bytes: a block's largest array; the handful of them that a cell works on then stay near the core
+FEW = 64  # terms: so many may be added one after the other
 
 
 class Block(NamedTuple):
@@ -82,6 +82,20 @@ class Steps:
         """Return for every row the state one step earlier, from ``h_0`` (B, H) and all states ``h`` (N, H)."""
         return np.concatenate([h_0, h[self.before]])  # (N, H) (5.19)
 
+    def product(self, columns: Array, rows: Array) -> Array:
+        """Return ``columns`` (G, N) times ``rows`` (N, F) as (G, F), the last steps first, in some eight runs of rows.
+
+        One product of all rows would add N terms one after the other, and from the first step on, whose state may be
+        larger than any after it: what comes later is then rounded to the last place of a large number.
+        """
+        if self.N <= FEW:
+            return np.asarray(columns @ rows)
+        total = np.zeros((len(columns), rows.shape[1]), rows.dtype)
+        part, k = np.empty_like(total), max(FEW, self.N // 8)
+        for stop, start in pairwise([*range(self.N, self.B, -k), self.B, 0]):
+            total += np.dot(columns[:, start:stop], rows[start:stop], out=part)
+        return total
+
     @cached_property
     def before(self) -> slice | Array:
         if self.equal:
@@ -116,14 +130,15 @@ class Steps:
 
 
 def sum_of(rows: Array) -> Array:
-    """Return the sum of ``rows`` (N, F) over the rows (F,), in two levels: the longest run of additions is 2√N.
+    """Return the sum of ``rows`` (N, F) over the rows (F,), in pairs: the longest run of additions is of log₂ N.
 
     NumPy adds row after row, which loses as many digits as N rows can. Along contiguous memory it adds in pairs.
     """
-    k = max(1, math.isqrt(len(rows)))
-    whole = len(rows) // k * k
-    partial: Array = rows[:whole].reshape(-1, k, rows.shape[1]).sum(axis=1)
-    total: Array = partial.sum(axis=0) + rows[whole:].sum(axis=0)
+    while len(rows) > 16:
+        half = len(rows) // 2
+        rows, odd = rows[:half] + rows[half : 2 * half], rows[2 * half :]
+        rows[: len(odd)] += odd
+    total: Array = rows.sum(axis=0)
     return total
 
 

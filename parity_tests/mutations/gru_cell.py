@@ -11,9 +11,9 @@ DN = "into_n = (1 - z) * (1 - n * n)"  # what dh is multiplied by to give dn, as
 DR = "d[:, 0] = into_n * s * r * (1 - r)"
 DZ = "d[:, 1] = (block.columns(h_previous) - n) * z * (1 - z)"
 DS = "d[:, 2] = into_n * r"
-DW_HH = "dw_hh = da @ h_previous"
+DW_HH = "dw_hh = steps.product(da, h_previous)"
 DB_HH = "db_hh = da.sum(axis=1)"
-DW_IH = "dw_ih = dz @ saved.x.reshape(N, saved.x.shape[-1])"
+DW_IH = "dw_ih = steps.product(dz, saved.x.reshape(N, saved.x.shape[-1]))"
 DB_IH = "db_ih = dz.sum(axis=1)"
 
 # Edits, and what the worked case of derivations/07-gru.md then gives for some of the gradients that are wrong.

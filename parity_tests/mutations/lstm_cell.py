@@ -171,7 +171,7 @@ MORE_MISTAKES = [
         id="w-hh-transposed",
     ),
     pytest.param("backward", [(STEPS, "arrays = (a for a in")], id="first-step-first"),
-    pytest.param("backward", [("dw_hh = dz @", "dw_hh = w_hh + dz @")], id="sum-starts-from-the-weights"),
+    pytest.param("backward", [("dw_hh = ", "dw_hh = w_hh + ")], id="sum-starts-from-the-weights"),
     pytest.param("backward", [(H_PREVIOUS, H_PREVIOUS.replace("saved.h_0", "0 * saved.h_0"))], id="h-0-taken-as-zero"),
     pytest.param("backward", [(D_F_FIRST, D_F_FIRST.replace("*=", "*= 0 *"))], id="c-0-taken-as-zero"),
     pytest.param("backward", [("else dh_n.T", "else 0 * dh_n.T")], id="dh-n-dropped"),

@@ -53,6 +53,21 @@ LENGTHS = [
     pytest.param(LAYOUT, "Padded.back", [("np.zeros((*self", "np.ones((*self")], id="padding-not-zero"),
 ]
 
+# These show in windows long enough for their products to be added up run by run.
+RUNS = [
+    pytest.param(STEPS, "Steps.product", [("-k), self.B, 0]", "-k), self.B]")], id="run-of-the-first-step-left-out"),
+    pytest.param(
+        STEPS,
+        "Steps.product",
+        [("columns[:, start:stop]", "columns[:, start : stop + 1]"), ("rows[start:stop]", "rows[start : stop + 1]")],
+        id="runs-overlap",
+    ),
+    pytest.param(
+        STEPS, "Steps.product", [("range(self.N, ", "range(self.N // k * k, ")], id="rest-of-the-runs-left-out"
+    ),
+    pytest.param(STEPS, "Steps.product", [("total += np.dot", "total[...] = np.dot")], id="runs-not-added"),
+]
+
 # These show with lengths and two directions only.
 FLIPS = [
     pytest.param(STEPS, "Steps.flipped", [(f"rows[{FLIPPED}]", "rows[::-1]")], id="all-rows-turned-as-one-sequence"),

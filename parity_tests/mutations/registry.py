@@ -20,10 +20,12 @@ from parity_tests.mutations import (
     recompute,
     rnn_cell,
     tape,
+    training,
 )
 from parity_tests.mutations.judges.descent import Descent, Loss
 from parity_tests.mutations.judges.head import Head
 from parity_tests.mutations.judges.judge import Judge
+from parity_tests.mutations.judges.loop import Chain, Training
 from parity_tests.mutations.judges.network import Network
 
 
@@ -85,6 +87,7 @@ def _modules() -> Iterator[Mistake]:
             yield Mistake(area, row.id, "numpy_rnn.modules.window", row.values[0], tuple(row.values[1]), judge)
     lengths = Network(lengths=True)
     for area, table, judge in (
+        ("blocks of steps", packing.RUNS, Network(block=3)),
         ("lengths and layouts", packing.LENGTHS, lengths),
         ("lengths and layouts", packing.FLIPS, Network("gru", lengths=True, bidirectional=True)),
         ("lengths and layouts", packing.PACKED, Network(lengths=True, packed=True)),
@@ -97,6 +100,16 @@ def _modules() -> Iterator[Mistake]:
     for row in recompute.MISTAKES:
         module, judge = "numpy_rnn.modules.recompute", Network("lstm", every=3)
         yield Mistake("recomputing", row.id, module, f"Recomputed.{row.values[0]}", tuple(row.values[1]), judge)
+
+
+def _loops() -> Iterator[Mistake]:
+    """The training loop, and chains of single steps."""
+    for row in training.CARRY:
+        carry, attribute, edits = row.values
+        yield Mistake("training loop", row.id, "numpy_rnn.training", attribute, tuple(edits), Training(carry))
+    for row in training.STEP_CELLS:
+        cell, attribute, edits = row.values
+        yield Mistake("single steps", row.id, "numpy_rnn.modules.step_cells", attribute, tuple(edits), Chain(cell))
 
 
 def _descent() -> Iterator[Mistake]:
@@ -117,4 +130,4 @@ def _descent() -> Iterator[Mistake]:
         yield Mistake("schedules", f"{name}-{row.id}", descent.SCHEDULE, f"{name}.{method}", tuple(edits), judge)
 
 
-MISTAKES = [*_cells(), *_modules(), *_descent()]
+MISTAKES = [*_cells(), *_modules(), *_loops(), *_descent()]

@@ -4,9 +4,9 @@ import pytest
 
 CARRY = "dh_t += up"
 UPSTREAM = "else dh.reshape(N, H)"
-PREVIOUS = "dz.T @ steps.previous(h_0, h)"
+PREVIOUS = "steps.product(dz.T, steps.previous(h_0, h))"
 LOCAL = "np.subtract(1, np.square(h[block.rows], out=slope), out=slope)"
-DW_IH = "dz.T @ x.reshape(N, x.shape[-1])"
+DW_IH = "steps.product(dz.T, x.reshape(N, x.shape[-1]))"
 DH_0 = "dh_0 = dh_waiting if"
 RECURSION = "np.dot(dz_t, w_hh, out=dh_t)"
 

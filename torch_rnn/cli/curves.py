@@ -40,7 +40,7 @@ if TYPE_CHECKING:  # torch, matplotlib and rich are loaded when the command runs
 ROWS = 8  # of the table of epochs
 NAMES = ("NumPy", "PyTorch")
 STATUS = {"rounding": 0, "not rounding": 1, "cannot tell": 3}
-BESIDE = ("--resume", "--epochs", "--snapshot-every")
+BESIDE = ("--resume", "--epochs", "--snapshot-every", "--tensorboard")
 
 SUMMARY = "train on both backends, compare the loss curves: rounding or a bug?"
 DESCRIPTION = """\
@@ -56,20 +56,26 @@ both sides from the same weights, and the first stage and tensor that differ are
 named: state in, forward, loss, gradients, clip, update, state out.
 
 Printed: the settings; for a file of your own what it holds, and how many steps
-it will be; a table of epochs (the loss on each backend, and how far
-the two are apart); the test errors beside those of a forecast that has learnt
-nothing, and the error that the default settings get below; for a text a line
-that either network writes; the verdict; the files written. A verdict is "rounding" (with the step at which the curves
-separate, how fast the difference grows, and the smallest bug that would have
-been seen), "not rounding" or "cannot tell" (with what would decide).
+it will be; a table of epochs (the loss on each backend, and how far the two are
+apart); the test errors beside those of a forecast that has learnt nothing, and
+the error that the default settings get below; for a text a line that either
+network writes; the verdict; the files written. A verdict is "rounding" (with
+the step at which the curves separate, how fast the difference grows, and the
+smallest bug that would have been seen), "not rounding" or "cannot tell" (with
+what would decide).
 
 Written into --out, replacing what an earlier run left there:
-  curves.csv  every optimizer step: both losses, and both gradient norms before
-              clipping, with all their digits
-  curves.png  both curves, and below them their difference
-  run.json    all settings, versions, figures and the verdict
+  report.html  all of it to read: the verdict, the curves with the band of their
+               controls, their difference, gradient norms, every tensor of the
+               first and the last step, and where a bug lies; one file that
+               opens in any browser, without a network
+  curves.csv   every optimizer step: both losses, and both gradient norms before
+               clipping, with all their digits
+  curves.png, curves.svg
+               both curves, and below them their difference
+  run.json     all settings, versions, figures and the verdict
   snapshot.npz
-              what --resume needs; also written every 10 seconds on the way
+               what --resume needs; also written every 10 seconds on the way
 
 Ctrl-C (or SIGTERM) ends a run after the step it is at, with all these files. Of
 a run that is killed what is lost is what came after its last snapshot. Either
@@ -189,6 +195,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="created if need be (default: loss-curves)",
     )
     output.add_argument(
+        "--tensorboard",
+        action="store_true",
+        help="write event files into DIR/tensorboard too, for tensorboard --logdir; needs the extra tensorboard",
+    )
+    output.add_argument(
         "--resume",
         type=directory,
         metavar="DIR",
@@ -211,18 +222,24 @@ def run(args: argparse.Namespace) -> int:
     from torch_rnn.curves import report, snapshot, verdict
 
     torch.set_num_threads(1)  # the tensors are tiny; and the order of additions, so every bit, is the same everywhere
+    if args.tensorboard:
+        from torch_rnn.curves import events  # now, so that a missing package is named before the training
     if args.resume is None:
         run = prepared(args)
         _check_unfinished(args.out)
     else:
         run = _resumed(args)
+    tensorboard = args.out / "tensorboard" if args.tensorboard else None
     try:
         report.prepare(args.out)
+        if tensorboard is not None:
+            events.prepare(tensorboard)
     except OSError as error:
         reason = error.strerror or error
         raise BadInput(f"argument --out: expected a directory to write into, got {args.out}: {reason}") from error
 
-    print(command_line("curves", {**_words(run.settings), "out": args.out}), end="\n\n")
+    command = command_line("curves", {**_words(run.settings), "out": args.out, "tensorboard": args.tensorboard})
+    print(command, end="\n\n")
     if args.resume is not None:
         print(f"{'Ended already' if run.over else 'Resumed'} at step {len(run.pairs)} of {run.total}.", end="\n\n")
     if run.task.note:
@@ -232,7 +249,9 @@ def run(args: argparse.Namespace) -> int:
     judged = verdict.judge(run)
     scores = run.scores()
     try:
-        paths = report.write(args.out, run, scores, judged)  # first of all, should nobody listen to the rest
+        paths = report.write(args.out, run, scores, judged, command)  # first of all, should nobody listen to the rest
+        if tensorboard is not None:
+            paths += events.write(tensorboard, run.pairs)
         failure = None
     except OSError as error:
         paths, failure = [], error
@@ -290,7 +309,7 @@ def _resumed(args: argparse.Namespace) -> Run:
 
     given = [word.partition("=")[0] for word in args.words if word.startswith("--")]
     if beside := [option for option in given if option not in BESIDE]:
-        also = " and ".join(BESIDE[1:])
+        also = ", ".join(BESIDE[1:])
         raise BadInput(f"argument {beside[0]}: not allowed with --resume, whose run keeps its settings; {also} are")
     args.out = args.resume
     path = args.out / snapshot.NAME

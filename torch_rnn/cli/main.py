@@ -10,18 +10,21 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from torch_rnn.cli import accuracy, bench, curves, gradients, inplace, vectors
+from torch_rnn.cli import accuracy, bench, compare, curves, gradients, inplace, vectors
 from torch_rnn.cli.options import BadInput
 from torch_rnn.version import project_version
 
 COMMANDS = {
     "curves": curves,
+    "compare": compare,
     "gradients": gradients,
     "inplace": inplace,
     "bench": bench,
     "accuracy": accuracy,
     "vectors": vectors,
 }
+EXTRAS = {"tensorboard": "tensorboard"}
+EXTRAS |= dict.fromkeys(("torch", "matplotlib", "plotly", "rich", "threadpoolctl"), "parity")
 BAD_INPUT, INTERRUPTED, NOBODY_LISTENS = 2, 130, 141  # as a shell reports signals: 128 + SIGINT, 128 + SIGPIPE
 
 DESCRIPTION = """\
@@ -34,10 +37,11 @@ exit status:
   0  both sides agree
   1  they do not
   2  bad input
-  3  the data do not decide (curves)
+  3  the data do not decide (curves, compare)
 
 examples:
   rnn-parity curves                 learn the sunspots: rounding or a bug?
+  rnn-parity compare a.csv b.jsonl  the same of two logs that you have
   rnn-parity gradients --layers 2   compare every gradient of one window
   rnn-parity inplace                why an RNN loop says "modified by an inplace operation"
   rnn-parity bench --quick          how fast each side is
@@ -88,9 +92,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BadInput as error:
         args.parser.error(str(error))
     except ModuleNotFoundError as error:
-        if error.name not in ("torch", "matplotlib", "rich", "threadpoolctl"):
+        if error.name not in EXTRAS:
             raise
-        args.parser.error(f"{error.name} is not installed: pip install 'rnn-parity[parity]'")
+        args.parser.error(f"{error.name} is not installed: pip install 'rnn-parity[{EXTRAS[error.name]}]'")
     except MemoryError:
         args.parser.error("not enough memory: try a smaller --hidden, --layers or --window")
     except BrokenPipeError:

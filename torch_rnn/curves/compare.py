@@ -6,7 +6,9 @@ import base64
 import html
 import io
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -17,9 +19,12 @@ from numpy_rnn.tasks import Score, Task
 from numpy_rnn.training import Record
 from numpy_rnn.typing import Array
 from torch_rnn.curves.defaults import complete, origin
-from torch_rnn.curves.report import figure
+from torch_rnn.curves.page import page
+from torch_rnn.curves.picture import figure
+from torch_rnn.curves.report import summary
 from torch_rnn.curves.runs import SIDES, Run, Settings, Side, check_digest
 from torch_rnn.curves.verdict import Verdict, judge
+from torch_rnn.files import write_text
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +63,23 @@ class Comparison:
     def plot(self) -> Figure:
         """Return a matplotlib figure: both curves, and their difference beside what rounding does."""
         return figure(self.run, self.verdict)
+
+    def report(self) -> str:
+        """Return the page that ``rnn-parity curves`` writes as report.html: one file that opens without a network."""
+        figures = summary(self.run, self.scores, self.verdict)
+        return page(self.run, self.verdict, figures, self._call())
+
+    def write_report(self, path: str | PathLike[str]) -> None:
+        """Write the page; it appears whole or not at all. Raises ``OSError`` where it cannot be written."""
+        write_text(Path(path), self.report())
+
+    def _call(self) -> str:
+        settings = {name: value for name, value in asdict(self.settings).items() if value is not None}
+        digest, task = settings.pop("digest", None), settings.pop("task", None)
+        words = [] if task is None else [repr(task) if digest is None else "..."]  # a Task has no words
+        words += [f"{name}={value!r}" for name, value in settings.items()]
+        words += [] if self.run.sides == SIDES else ["sides=..."]
+        return f"torch_rnn.compare_curves({', '.join(words)})"
 
     def __repr__(self) -> str:
         return f"<Comparison: {self.verdict.sentence()}>"

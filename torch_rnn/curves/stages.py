@@ -36,6 +36,7 @@ class Row:
     difference: float  # the largest, absolute
     scale: float  # the largest entry of either side
     rounding: float  # the largest difference that rounding explains, by the controls
+    ulps: float  # the difference in units in the last place of the largest entry; of a change, of what it is added to
     missing_on: str | None = None  # "numpy" or "torch"
 
     @property
@@ -59,12 +60,13 @@ def _share(share: float) -> str:
     return f"{share:.2g}" if share < 0.001 else f"{100 * share:.3g} %"
 
 
-def replay(run: Run, first: int, last: int) -> Iterator[list[Row]]:
+def replay(run: Run, first: int, last: int, controls: int = CONTROLS) -> Iterator[list[Row]]:
     """Make the steps ``first`` to ``last`` (from 1) again from equal starts; yield the rows of each step, in order.
 
-    The steps before are made again as they were: the same numbers come out.
+    The steps before are made again as they were: the same numbers come out. Without controls, which take most of the
+    time, a row's ``rounding`` is its floor alone.
     """
-    loops = [[run.loop(side) for _ in range(CONTROLS + 1)] for side in (0, 1)]
+    loops = [[run.loop(side) for _ in range(controls + 1)] for side in (0, 1)]
     for step in range(1, last + 1):
         if step < first:
             for loop in (*loops[0], *loops[1]):
@@ -72,7 +74,7 @@ def replay(run: Run, first: int, last: int) -> Iterator[list[Row]]:
             continue
         start = _start(loops[1][0], run.settings.coarser)
         seen = [[_watched(loop, start, (step, side, i)) for i, loop in enumerate(loops[side])] for side in (0, 1)]
-        yield _compare(step, seen, float(np.finfo(run.settings.coarser).eps))
+        yield _compare(step, seen, np.dtype(run.settings.coarser))
 
 
 def first_fault(run: Run, shown: int, threshold: float) -> Row | None:
@@ -132,7 +134,7 @@ def _align(loop: Loop, start: dict[str, Any], rng: np.random.Generator | None) -
                 mine[key][...] = state[key]
             elif hasattr(mine[key], "copy_"):
                 put(mine[key], state[key])
-            elif isinstance(mine[key], int | float):
+            else:
                 mine[key] = type(mine[key])(state[key])
     for part, array in zip(_parts(loop.state), start["carry"], strict=False):
         put(part, array)
@@ -142,7 +144,7 @@ def _parts(state: Any) -> tuple[Any, ...]:
     return () if state is None else state if isinstance(state, tuple) else (state,)
 
 
-def _compare(step: int, seen: list[list[Stages]], eps: float) -> list[Row]:
+def _compare(step: int, seen: list[list[Stages]], coarser: np.dtype[Any]) -> list[Row]:
     rows = []
     for stage in STAGES:
         ours, theirs = (side[0][stage] for side in seen)
@@ -154,10 +156,13 @@ def _compare(step: int, seen: list[list[Stages]], eps: float) -> list[Row]:
             scale = max(_largest(a), _largest(b))
             added_to = name.removeprefix("change of ")
             size = max(_largest(side[0]["state in"].get(added_to, np.zeros(1))) for side in seen)
-            rounding = FLOOR * eps * max(scale, size if added_to != name else 0.0)
+            size = max(scale, size if added_to != name else 0.0)
+            rounding = FLOOR * float(np.finfo(coarser).eps) * size
             rounding += sum(_moved(side, stage, name) for side in seen)
             missing = "numpy" if pair[0] is None else "torch" if pair[1] is None else None
-            rows.append(Row(step, stage, name, difference, scale, rounding, missing))
+            known = math.isfinite(difference)
+            ulps = difference / float(np.spacing(coarser.type(size))) if known else math.inf
+            rows.append(Row(step, stage, name, difference, scale, rounding, ulps, missing))
     return rows
 
 

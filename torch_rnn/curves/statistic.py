@@ -57,16 +57,18 @@ class Evidence:
         apart = np.flatnonzero(self.difference > APART * self.loss)
         return int(apart[0]) + 1 if apart.size else None
 
-    def growth(self) -> float | None:
+    def growth(self, steps: Array | None = None) -> float | None:
         """Return the factor by which the difference grows a step, up to where the curves are apart; None if unknown.
 
         It is the slope of a straight line through log D(t); fewer than ``SHORTEST`` steps with a difference tell none.
+        ``steps`` are the numbers of the steps where these are not all there are.
         """
         end = self.first_apart() or len(self.difference)
-        steps = np.flatnonzero(self.difference[:end] > 0)
-        if len(steps) < SHORTEST:
+        known = np.flatnonzero(self.difference[:end] > 0)
+        if len(known) < SHORTEST:
             return None
-        return float(np.exp(np.polyfit(steps, np.log(self.difference[steps]), 1)[0]))
+        at = known if steps is None else steps[known] - steps[known[0]]
+        return float(np.exp(np.polyfit(at, np.log(self.difference[known]), 1)[0]))
 
     def smallest_seen(self, threshold: float) -> tuple[int, float] | None:
         """Return ``(step, share)``: where, from step 2 on, the smallest share of the loss would have been noticed.

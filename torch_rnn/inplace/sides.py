@@ -83,12 +83,10 @@ class Side(ABC):
         elif update == "no_grad":
             with self.backend.no_grad():
                 for p in parameters:
-                    if p.grad is not None:
-                        p.add_(p.grad, alpha=-lr)
+                    p.add_(p.grad, alpha=-lr)
         elif update in ("data", "view", "fused"):  # for numpy_rnn these are one thing: a write that is not counted
             for p in parameters:
-                if p.grad is not None:
-                    self.live(p)[...] -= lr * self.live(p.grad)
+                self.live(p)[...] -= lr * self.live(p.grad)
 
     def versions(self, parameters: Mapping[str, Any]) -> dict[str, int]:
         return {name: self.version(p) for name, p in parameters.items()}
@@ -175,8 +173,7 @@ class TorchSide(Side):
     def update(self, update: str, optimizer: Any, parameters: list[Any], lr: float) -> None:
         if update == "data":
             for p in parameters:
-                if p.grad is not None:
-                    p.data -= lr * p.grad
+                p.data -= lr * p.grad
         else:
             super().update(update, optimizer, parameters, lr)
 

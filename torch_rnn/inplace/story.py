@@ -119,11 +119,10 @@ def _versions(article: Result) -> str:
         before, after = window.versions_before[name], window.versions_after[name]
         lines.append(f"    {i:>3}   {before:<28}window {i} saves it; step() writes it: version {after}")
     failure, at = article.numpy.failure, article.numpy.at
-    if failure is not None and at is not None:
-        lines.append(f"    {at:>3}   {failure.version:<28}window {at} saves it; backward goes on into window {at - 1},")
-        lines.append(
-            f"    {'':>3}   {'':<28}which saved version {failure.expected} and finds {failure.version}: the error"
-        )
+    assert failure is not None
+    assert at is not None
+    lines.append(f"    {at:>3}   {failure.version:<28}window {at} saves it; backward goes on into window {at - 1},")
+    lines.append(f"    {'':>3}   {'':<28}which saved version {failure.expected} and finds {failure.version}: the error")
     return (
         "\n".join(lines)
         + "\n\n"

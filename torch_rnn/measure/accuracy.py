@@ -23,7 +23,7 @@ from torch_rnn.twins import twin
 
 FORMAT = 1  # of the record
 SEEDS, SEEDS_OF_SMALL, QUICK_SEEDS = 7, 25, 9
-SMALL = 1_000_000  # multiplications of a forward: a larger case has entries enough to need fewer seeds
+SMALL = 5_000_000  # multiplications of a forward: a larger case has entries enough to need fewer seeds
 FLOOR = 1.0  # units: less than one is not told apart, for rounding a result that is exact may cost half of one
 NOWHERE, MEDIAN = 1.5, 1.0  # the goals: NumPy's error over PyTorch's, of each tensor and in the middle of all
 

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import LogLocator, NullLocator
 
-from torch_rnn.curves.report import ALLOWED_COLOUR, GREY, NUMPY_COLOUR, TITLE
+from torch_rnn.curves.picture import ALLOWED_COLOUR, GREY, NUMPY_COLOUR, TITLE
 from torch_rnn.measure.bench import Record
 from torch_rnn.measure.report import threads
 

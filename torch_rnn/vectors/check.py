@@ -228,8 +228,8 @@ def _told(result: CaseResult, tolerance: float) -> str:
     lines += result.shapes
     if result.steps_wrong:
         lines.append(f"and {result.steps_wrong} of the optimizers' steps, which follow from these")
-    if result.diagnosis:
-        lines += result.diagnosis.lines()
+    assert result.diagnosis is not None
+    lines += result.diagnosis.lines()
     return "\n".join(lines)
 
 
