@@ -56,7 +56,6 @@ _STORY = [
 ]
 _READS = "test_inplace.py::test_both_read_the_same_weights_in_the_same_order[True-2]"
 _STEPS = "--deselect=parity_tests/test_step_cells.py::test_a_training_run_with_dropout_matches_step_by_step"
-_SAME = "test_inplace.py::test_both_libraries_do_the_same"
 _LAYERS = [*_CELL, *_RNN, "test_modules.py", "test_step_cells.py", _STEPS, "test_refusals.py", "test_recompute.py"]
 _OPTIM = ["test_optim.py::test_a_state_dict_goes_on_where_it_was", "test_optim.py", "-knot two_hundred_steps"]
 _BUGS = [
@@ -67,7 +66,6 @@ _BUGS = [
     "-knot (random_errors or central or lengths1)",
 ]
 TESTS = {
-    "numpy_rnn": [],
     "numpy_rnn/cells": [*_CELL, "test_lstm_cell.py", "test_gru_cell.py", _RNN[1], f"{_RNN[3]}::{_EMPTY}"],
     "numpy_rnn/cells/rnn.py": [*_CELL, *_RELU, "test_rnn.py::test_all_gradients[2-True-relu-True-time-major-float64]"],
     "numpy_rnn/cells/lstm.py": [*_CELL, "test_lstm_cell.py"],
@@ -96,7 +94,7 @@ TESTS = {
         "test_carry.py",
         "-knot three_hundred or (three_hundred and sgd and detach)",
     ],
-    "numpy_rnn/tasks": ["test_tasks.py"],
+    "numpy_rnn/tasks": ["test_tasks.py", "test_own_data.py"],
     "numpy_rnn/weights.py": ["test_weights.py", "-knot (killed or half or flipped or truncated)"],
     "numpy_rnn/conventions.py": ["test_conventions.py"],
     "numpy_rnn/files.py": ["test_files.py", "test_weights.py", "-knot (flipped or truncated or scrambled)"],
