@@ -11,7 +11,7 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from numpy_rnn import tasks
 from numpy_rnn.tasks import Score
@@ -273,25 +273,6 @@ def run(args: argparse.Namespace) -> int:
     return STATUS[judged.outcome]
 
 
-def prepared(args: argparse.Namespace) -> Run:
-    """Return the run that the options describe, at its first step.
-
-    Raises ``BadInput`` for a value that the task, the model or the optimizer refuses; it names the option.
-    """
-    from torch_rnn.curves.runs import Run, Settings
-
-    task = _load(args)
-    fill_defaults(args, task)
-    vars(args).update({"digest": None, **origin(task)})
-    for name in ("optimizer_settings", "schedule_settings"):
-        setattr(args, name, dict(getattr(args, name)))
-    settings = Settings(**{field.name: getattr(args, field.name) for field in fields(Settings)})
-    try:
-        return Run(settings, task=task)
-    except (ValueError, TypeError) as error:
-        raise BadInput(f"argument {_blamed(str(error), settings)}: {error}") from error
-
-
 def _check_unfinished(directory: Path) -> None:
     """Raise ``BadInput`` if a new run would replace one that can go on."""
     from torch_rnn.curves import snapshot
@@ -327,6 +308,30 @@ def _resumed(args: argparse.Namespace) -> Run:
 def _refused(error: OSError) -> None:
     """Say that a run cannot be saved; it goes on, and the next snapshot may be written."""
     print(f"rnn-parity curves: cannot save what --resume needs: {error.strerror or error}", file=sys.stderr)
+
+
+def prepared(args: argparse.Namespace, loaded: dict[Any, tasks.Task] | None = None) -> Run:
+    """Return the run that the options describe, at its first step; data that are in ``loaded`` are not read again.
+
+    Raises ``BadInput`` for data that cannot be used and for a value that the task, the model or the optimizer refuses;
+    it names the option.
+    """
+    from torch_rnn.curves.runs import Run, Settings
+
+    loaded = {} if loaded is None else loaded
+    source = tuple(getattr(args, name) for name in tasks.SOURCE)
+    if source not in loaded:
+        loaded[source] = _load(args)
+    task = loaded[source]
+    fill_defaults(args, task)
+    vars(args).update({"digest": None, **origin(task)})
+    for name in ("optimizer_settings", "schedule_settings"):
+        setattr(args, name, dict(getattr(args, name)))
+    settings = Settings(**{field.name: getattr(args, field.name) for field in fields(Settings)})
+    try:
+        return Run(settings, task=task)
+    except (ValueError, TypeError) as error:
+        raise BadInput(f"argument {_blamed(str(error), settings)}: {error}") from error
 
 
 def _load(args: argparse.Namespace) -> tasks.Task:

@@ -10,21 +10,25 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from torch_rnn.cli import accuracy, bench, compare, curves, gradients, inplace, vectors
+from torch_rnn.cli import accuracy, bench, compare, curves, gradients, inplace, sweep, vectors
 from torch_rnn.cli.options import BadInput
 from torch_rnn.version import project_version
 
 COMMANDS = {
     "curves": curves,
     "compare": compare,
+    "sweep": sweep,
     "gradients": gradients,
     "inplace": inplace,
     "bench": bench,
     "accuracy": accuracy,
     "vectors": vectors,
 }
-EXTRAS = {"tensorboard": "tensorboard"}
-EXTRAS |= dict.fromkeys(("torch", "matplotlib", "plotly", "rich", "threadpoolctl"), "parity")
+EXTRAS = {  # of the packages that a command may find missing
+    **dict.fromkeys(("torch", "joblib", "matplotlib", "plotly", "rich", "threadpoolctl"), "parity"),
+    "distributed": "cluster",
+    "tensorboard": "tensorboard",
+}
 BAD_INPUT, INTERRUPTED, NOBODY_LISTENS = 2, 130, 141  # as a shell reports signals: 128 + SIGINT, 128 + SIGPIPE
 
 DESCRIPTION = """\
@@ -37,11 +41,12 @@ exit status:
   0  both sides agree
   1  they do not
   2  bad input
-  3  the data do not decide (curves, compare)
+  3  the data do not decide (curves, compare, sweep)
 
 examples:
   rnn-parity curves                 learn the sunspots: rounding or a bug?
   rnn-parity compare a.csv b.jsonl  the same of two logs that you have
+  rnn-parity sweep grid.toml        the same for many settings, in one table
   rnn-parity gradients --layers 2   compare every gradient of one window
   rnn-parity inplace                why an RNN loop says "modified by an inplace operation"
   rnn-parity bench --quick          how fast each side is
