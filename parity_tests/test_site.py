@@ -44,7 +44,7 @@ def test_the_reference_links_what_an_entry_computes(site: Path) -> None:
 
 def test_the_index_in_the_book_follows_the_code() -> None:
     text = PAGE.read_text(encoding="utf-8")
-    assert text == with_index(text), "python derivations/site/index.py"
+    assert text == with_index(text), "python -m derivations.site.index"
 
 
 @needs_chromium

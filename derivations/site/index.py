@@ -1,17 +1,12 @@
-"""The index from public function to equation: ``python derivations/site/index.py`` writes it into derivations/README.md.
+"""The index from function to equation: ``python -m derivations.site.index`` writes it into derivations/README.md.
 
 A function is listed with the equations at the ends of its lines, and of the lines of what it computes with.
 """
 
-import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
-if __name__ == "__main__":
-    sys.path.insert(0, str(ROOT))
-
 import numpy_rnn
-from derivations.site.equations import equations
+from derivations.site.equations import ROOT, equations
 from derivations.site.reference import computed
 from numpy_rnn import lr_scheduler
 
