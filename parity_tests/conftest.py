@@ -24,3 +24,9 @@ def run(tmp_path, capsys, monkeypatch):
         return status, *capsys.readouterr()
 
     return run
+
+
+@pytest.fixture
+def untraced(monkeypatch):
+    """Leave coverage out of the processes that a test starts: their lines are walked in this one by other tests."""
+    monkeypatch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)

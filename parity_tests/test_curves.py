@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 import numpy_rnn
 from numpy_rnn.training import Record
-from torch_rnn.curves import report
+from torch_rnn.curves import picture, report
 from torch_rnn.curves.runs import Run, Settings
 from torch_rnn.curves.verdict import BUG, OPEN, ROUNDING, Verdict, judge
 from torch_rnn.twins import to_array
@@ -112,7 +112,7 @@ def test_losses_of_many_sizes_are_marked_by_powers_of_ten():
     run.pairs[:] = [
         (replace(ours, loss=10.0**-i), replace(theirs, loss=10.0**-i)) for i, (ours, theirs) in enumerate(run.pairs)
     ]
-    axes = report.figure(run, judge(run)).axes[0]
+    axes = picture.figure(run, judge(run)).axes[0]
     axes.figure.canvas.draw()
     assert axes.get_yscale() == "log"
     assert {round(math.log10(tick) % 1, 6) for tick in axes.get_yticks()} == {0}

@@ -318,7 +318,9 @@ def test_the_sentence_of_a_run_too_short_for_all_that_it_could_say() -> None:
     assert f" They separate, by 1 % of the loss, at step {apart.first_apart()}." in (
         Verdict(ROUNDING, 120, 1.0, apart).sentence()
     )
-    assert Row(1, "loss", "loss", 0.0, 0.0, 1e-9).sentence().endswith("differs by 0.0e+00; rounding explains 1.0e-09")
+    assert (
+        Row(1, "loss", "loss", 0.0, 0.0, 1e-9, 0.0).sentence().endswith("differs by 0.0e+00; rounding explains 1.0e-09")
+    )
     with pytest.raises(ValueError, match="run must have made at least one step, got none"):
         judge(Run(Settings(**SMALL)))
 

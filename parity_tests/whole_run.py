@@ -4,7 +4,7 @@ Some tests alone cover little, and start faster in one process. What is given by
 A file stays on one core, from top to bottom: the blocks of a Markdown page share their names.
 
 Coverage more than doubles the time of a test. Of a test with many parameters it is measured in some cases only: all are
-run, but the hundredth walks the lines that the others walked.
+run, but the hundredth walks the lines that the others walked. The blocks of the pages are for readers, and left out.
 """
 
 import copy
@@ -31,10 +31,10 @@ def pytest_load_initial_conftests(
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave coverage out of most cases of a test that has many."""
+    """Leave coverage out of most cases of a test that has many, and of the pages."""
     seen: Counter[str] = Counter()
     for item in items:
         test = item.nodeid.partition("[")[0]
         seen[test] += 1
-        if seen[test] > MEASURED and seen[test] % EVERY:
+        if (seen[test] > MEASURED and seen[test] % EVERY) or item.path.suffix == ".md":
             item.add_marker("no_cover")
