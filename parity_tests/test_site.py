@@ -12,6 +12,7 @@ from playwright.sync_api import sync_playwright
 
 from derivations.site.build import build
 from derivations.site.check import CHROMIUM, FLAGS, Look, check, wrong_links
+from derivations.site.index import PAGE, with_index
 
 ROOT = Path(__file__).parents[1]
 CHAPTER, SOURCE = "derivations/02-bptt.html", "source/numpy_rnn/cells/rnn.py.html"
@@ -39,6 +40,11 @@ def test_the_reference_links_what_an_entry_computes(site: Path) -> None:
     page = (site / "derivations/site/reference/cells.html").read_text(encoding="utf-8")
     entry = page[page.index('id="numpy_rnn.cells.rnn.backward"') :]
     assert 'href="../../02-bptt.html#eq-2.25"' in entry[: entry.index("</dl>")]
+
+
+def test_the_index_in_the_book_follows_the_code() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert text == with_index(text), "python -m derivations.site.index"
 
 
 @needs_chromium
