@@ -1,7 +1,8 @@
 """The figures that show what flows where."""
 
 import matplotlib
-from sketch import BACK, BOX, CUT, FORWARD, INK, Sketch
+
+from derivations.figures.sketch import BACK, BOX, CUT, FORWARD, INK, Sketch
 
 
 def forward() -> Sketch:

@@ -1,10 +1,9 @@
-"""Draw the figures of the chapters: ``python derivations/figures/draw.py`` writes the SVG files beside this script.
+"""Draw the figures of the chapters: ``python -m derivations.figures.draw`` writes the SVG files beside this script.
 
 The same input gives the same bytes. Each figure has a light panel of its own, so it reads on light and dark pages.
 """
 
-import diagrams
-import plots
+from derivations.figures import diagrams, plots
 
 FIGURES = {
     "01-forward": diagrams.forward,

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from sketch import BACK, CUT, FORWARD, INK, PANEL, Sketch, page, plot_on
 
 import numpy_rnn
+from derivations.figures.sketch import BACK, CUT, FORWARD, INK, PANEL, Sketch, page, plot_on
 from numpy_rnn import tasks
 from numpy_rnn.training import NUMPY, Backend, train
 from numpy_rnn.typing import Array
