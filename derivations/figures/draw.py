@@ -18,6 +18,7 @@ FIGURES = {
     "06-lstm": diagrams.lstm,
     "06-recompute": plots.recomputed,
     "07-gru": diagrams.gru,
+    "08-losses": plots.pulls,
     "09-optimizers": plots.optimizers,
     "10-gradients": plots.gradients,
     "10-cliff": plots.cliff,

@@ -60,6 +60,36 @@ def recomputed() -> Sketch:
     return s
 
 
+def pulls() -> Sketch:
+    """How hard losses pull at one output: at a number, and at the logit of an answer that is right."""
+    s = Sketch(9.9, 4.6)
+    panels = s.axes, s.figure.add_axes((0, 0, 1, 1))
+    losses = [("squared", CUT, numpy_rnn.mse_loss), ("absolute", FORWARD, numpy_rnn.l1_loss)]
+    losses += [("Huber", BACK, numpy_rnn.huber_loss)]
+    r, z = np.linspace(-3, 3, 601), np.linspace(-6, 6, 601)
+
+    def slope(loss: Callable[..., Any], at: Array, target: Array) -> Array:
+        output = numpy_rnn.Tensor(at, requires_grad=True)
+        loss(output, target, reduction="sum").backward()
+        return output.grad.numpy()
+
+    for axes, left, xlabel in zip(panels, (0.07, 0.57), ("output minus target", "logit of yes"), strict=True):
+        plot_on(axes, (left, 0.13, 0.41, 0.84), xlabel)
+    panels[0].set(xlim=(-3, 3), ylim=(-3.4, 3.4))
+    panels[0].set_ylabel("slope of the loss", color=INK, size=12)
+    for (name, colour, loss), at in zip(losses, ((0.8, 2.8), (-2.2, -1.3), (1.5, 0.72)), strict=True):
+        width = 3.5 if name == "absolute" else 1.6  # the other two lie upon it in part
+        panels[0].plot(r, slope(loss, r, np.zeros_like(r)), color=colour, linewidth=width, alpha=0.9)
+        panels[0].text(*at, name, color=colour, size=12, ha="center", va="center")
+    panels[1].set(xlim=(-6, 6), ylim=(-1.1, 0.1))
+    cross = slope(numpy_rnn.binary_cross_entropy_with_logits, z, np.ones_like(z))
+    panels[1].plot(z, cross, color=FORWARD, linewidth=1.6)
+    panels[1].plot(z, -4 * (1 + cross) * cross**2, color=CUT, linewidth=1.6)
+    panels[1].text(2.4, -0.5, "cross entropy", color=FORWARD, size=12, ha="center", va="center")
+    panels[1].text(-4.3, -0.45, "squared error\nof the\nprobabilities", color=CUT, size=12, ha="center", va="center")
+    return s
+
+
 def optimizers() -> Sketch:
     """Paths of 40 steps down a valley that is 25 times steeper across than along."""
     kinds = [
