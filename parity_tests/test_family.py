@@ -187,5 +187,6 @@ def test_blocks_of_hundreds_of_steps(kind: str, gates: int, B: int, monkeypatch:
     monkeypatch.setattr("numpy_rnn.cells.steps.CACHE", 220 * B * row)
     assert [block.k for block in Steps([B] * 300).blocks(row)] == [220, 80]
     module = getattr(numpy_rnn, kind)(3, 4, dtype="float64", rng=0)
-    report = check_parity(module, np.random.default_rng(0).normal(size=(300, B, 3)))
+    x, h_0, c_0 = map(np.random.default_rng(0).normal, (0, 0, 0), (1, 1, 1), ((300, B, 3), (1, B, 4), (1, B, 4)))
+    report = check_parity(module, x, (h_0, c_0) if kind == "LSTM" else h_0)
     assert report.ok, report
