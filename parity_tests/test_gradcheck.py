@@ -101,9 +101,54 @@ def test_a_derivative_that_is_truly_zero_agrees_with_rounding() -> None:
     arrays = {"x": rng.normal(size=(4, 3)), "c": rng.normal(size=4)}
     for method in ("complex", "central"):
         assert check_backward(softmax, back, arrays, method=method).ok
+        turned = dict(reversed(arrays.items()))
+        assert check_backward(lambda c, x: softmax(x, c), lambda d, c, x: back(d, x, c)[::-1], turned, method=method).ok
         report = check_backward(softmax, lambda d, x, c: back(d, x, c, 1e-8), arrays, method=method)
         assert not report.ok
         assert all(len(line) < 200 for line in report.table().splitlines())
+    assert check_backward(softmax, lambda d, x, c: (None, back(d, x, c)[1]), arrays).ok
+
+
+def test_a_tiny_gradient_is_checked_by_the_complex_step() -> None:
+    """However large the loss is: the imaginary parts do not carry its rounding."""
+    rng = np.random.default_rng(0)
+    arrays = {"x": rng.normal(size=4), "w": rng.normal(size=4)}
+    for factor, ok in ((1e-10, True), (-1e-10, False), (0.0, False), (1e-10 * (1 + 1e-9), False)):
+        report = check_backward(
+            lambda x, w: (1e6 * x, 1e-10 * w), lambda d, x, w, f=factor: (1e6 * d[0], f * d[1]), arrays
+        )
+        assert report.ok == ok, report.table()
+
+    def gate(x: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return x / (1 + np.exp(-b)) + x
+
+    def back(d: np.ndarray, x: np.ndarray, b: np.ndarray, sign: int = 1) -> Any:
+        s = 1 / (1 + np.exp(-b))
+        return d * (1 + s), sign * d * x * s * (1 - s)
+
+    arrays = {"x": rng.normal(size=4), "b": np.full(4, -36.0)}
+    assert check_backward(gate, back, arrays).ok
+    report = check_backward(gate, lambda *a: back(*a, sign=-1), arrays)
+    assert [row.name for row in report.rows if row.relative > 1] == ["b"], report.table()
+
+
+def test_what_is_left_of_terms_that_cancel_is_checked_to_the_digits_that_are_left() -> None:
+    def forward(x: np.ndarray, c: np.ndarray) -> np.ndarray:
+        e = np.exp(x + c[:, None])
+        return e / e.sum(axis=1, keepdims=True) + 1e-13 * c[:, None]
+
+    def back(d: np.ndarray, x: np.ndarray, c: np.ndarray, factor: float = 1) -> tuple[np.ndarray, np.ndarray]:
+        y = np.exp(x) / np.exp(x).sum(axis=1, keepdims=True)
+        dx = y * (d - (d * y).sum(axis=1, keepdims=True))
+        return dx, factor * (dx.sum(axis=1) + 1e-13 * d.sum(axis=1))
+
+    rng = np.random.default_rng(0)
+    arrays = {"x": rng.normal(size=(4, 3)), "c": rng.normal(size=4)}
+    report = check_backward(forward, back, arrays)
+    assert report.ok
+    assert [line.split()[0] for line in report.table().splitlines() if line.endswith("  rounding")] == ["c"]
+    for factor in (-1, 0, 1.1):
+        assert not check_backward(forward, lambda *a, f=factor: back(*a, f), arrays).ok
 
 
 def test_compare_at_the_edges() -> None:
