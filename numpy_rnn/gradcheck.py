@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,34 @@ class Comparison:
     expected: float
 
 
+def real_array(name: str, value: Any) -> Array:
+    """Return ``value`` as an array in the byte order of this machine.
+
+    >>> real_array("dx", [[1, 2], [3]])
+    Traceback (most recent call last):
+    TypeError: dx must be an array of real numbers, got a list of lists of unequal lengths
+
+    Raises ``TypeError`` for what is no array of real numbers.
+    """
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise TypeError(
+            f"{name} must be an array of real numbers, got a {type(value).__name__} of lists of unequal lengths"
+        ) from None
+    if array.dtype.kind not in "fiu":
+        what = type(value).__name__ if array.dtype == object and array.ndim == 0 else array.dtype
+        raise TypeError(f"{name} must be an array of real numbers, got {what}")
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def generator(seed: int) -> np.random.Generator:
+    """Return what draws the upstream gradients. Raises ``ValueError`` for what is no whole number of at least 0."""
+    if not isinstance(seed, Integral) or isinstance(seed, bool) or seed < 0:
+        raise ValueError(f"seed must be a whole number of at least 0, got {seed!r}")
+    return np.random.default_rng(int(seed))
+
+
 def compare(name: str, got: Array, expected: Array, noise: float = 0.0) -> Comparison:
     """Compare two arrays of one shape; nan agrees with nan and inf with inf, with anything else they differ infinitely.
 
@@ -43,9 +72,9 @@ def compare(name: str, got: Array, expected: Array, noise: float = 0.0) -> Compa
 
     Where the whole reference is no larger than ``noise``, to which it is known, an error of that size counts as none.
 
-    Raises ``ValueError`` for unequal shapes.
+    Raises ``ValueError`` for unequal shapes, ``TypeError`` for what is no array of real numbers.
     """
-    got, expected = np.asarray(got), np.asarray(expected)
+    got, expected = real_array(name, got), real_array(f"the reference of {name}", expected)
     if got.shape != expected.shape:
         raise ValueError(f"{name} must have the shape of its reference, {expected.shape}, got {got.shape}")
     if got.size == 0:
@@ -199,28 +228,39 @@ def check_backward(
 
     Returns a ``Report`` with one row an input and, where some differ, the ``diagnosis``: see ``numpy_rnn.diagnosis``.
 
-    Raises ``TypeError`` for inputs that are not real floats, a forward that returns something else than arrays, or,
-    with the complex step, one that is not analytic (its derivative along one random direction is compared with a
-    central difference); ``ValueError`` for a gradient of the wrong shape or number, and for a forward or backward that
-    writes into its arguments.
+    Raises ``TypeError`` for inputs that are not real floats, a forward or backward that returns something else than
+    arrays of real numbers, or, with the complex step, a forward that is not analytic (its derivative along one random
+    direction is compared with a central difference); ``ValueError`` for a gradient of the wrong shape or number, for
+    a forward that returns something else when called again, and for a forward or backward that writes into its
+    arguments.
     """
     if method not in TOLERANCES:
         raise ValueError(f"method must be 'complex' or 'central', got {method!r}")
     if not isinstance(inputs, Mapping):
         raise TypeError(f"inputs must be a mapping from names to arrays, got {type(inputs).__name__}")
     for name, value in {"step": step, "tolerance": tolerance}.items():
-        if value is not None and not (isinstance(value, int | float | np.floating) and 0 < value < np.inf):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < np.inf):
             raise ValueError(f"{name} must be a finite number above 0, got {value!r}")
-    arrays = {name: np.array(value) for name, value in inputs.items()}
+    rng = generator(seed)
+    arrays = {name: real_array(f"inputs[{name!r}]", value).copy() for name, value in inputs.items()}
     for name, array in arrays.items():
         if array.dtype not in (np.float64, np.longdouble):
             raise TypeError(f"inputs[{name!r}] must be float64 or longdouble, got {array.dtype}")
-    result = _guarded("forward", forward, arrays)
-    outputs = _outputs(result)
-    rng = np.random.default_rng(seed)
+    result = guarded("forward", forward, *_unwritable(arrays))
+    outputs = [real_array("what forward returns for real inputs", output) for output in _outputs(result)]
+    again = _outputs(guarded("forward", forward, *_unwritable(arrays)))
+    if [y.shape for y in again] != [y.shape for y in outputs] or any(
+        compare("output", *pair).relative > 1e-9 for pair in zip(again, outputs, strict=True)
+    ):
+        raise ValueError(
+            "forward must return the same for the same arguments, got something else the second time: "
+            "does it draw random numbers or keep a state?"
+        )
     upstream = [rng.normal(size=y.shape).astype(np.result_type(y, np.float64)) for y in outputs]
     given = tuple(_unwritable({str(i): d for i, d in enumerate(upstream)}))
-    returned = _guarded("backward", backward, arrays, given if isinstance(result, tuple | list) else given[0])
+    returned = guarded(
+        "backward", backward, given if isinstance(result, tuple | list) else given[0], *_unwritable(arrays)
+    )
     gradients = [returned] if len(arrays) == 1 and isinstance(returned, np.ndarray) else returned
     if not isinstance(gradients, Sequence):
         raise TypeError(f"backward must return a tuple of gradients, got {type(gradients).__name__}")
@@ -234,11 +274,15 @@ def check_backward(
         return sum(np.sum(d * y) for d, y in zip(upstream, outputs, strict=True))
 
     terms = sum(float(np.abs(d * y).sum()) for d, y in zip(upstream, outputs, strict=True))
-    bound = TOLERANCES[method] if tolerance is None else tolerance
-    theirs = {name: np.asarray(g) for name, g in zip(arrays, gradients, strict=True) if g is not None}
+    bound = TOLERANCES[method] if tolerance is None else float(tolerance)
+    theirs = {
+        name: real_array(f"the gradient of {name}", g)
+        for name, g in zip(arrays, gradients, strict=True)
+        if g is not None
+    }
     if not theirs:
         raise ValueError("backward must return at least one gradient, got only None")
-    steps = {name: _step(arrays[name], method) if step is None else step for name in theirs}
+    steps = {name: _step(arrays[name], method) if step is None else float(step) for name in theirs}
     derivatives = {}
     for name, gradient in theirs.items():
         if gradient.shape != arrays[name].shape:
@@ -352,13 +396,15 @@ def _outputs(returned: Any) -> list[Array]:
                 f"forward must return an array or a tuple of arrays, got a {type(output).__name__}: "
                 "wrap it, so that a cache does not come back"
             )
+    if not outputs:
+        raise TypeError("forward must return an array or a tuple of arrays, got an empty one")
     return [np.asarray(output) for output in outputs]
 
 
-def _guarded(role: str, function: Callable[..., Any], arrays: Mapping[str, Array], *first: Any) -> Any:
-    """Call ``function`` on read-only arrays; say who it was if it writes into one."""
+def guarded(role: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call ``function`` on arguments of which the arrays are read-only; say who it was if it writes into one."""
     try:
-        return function(*first, *_unwritable(arrays))
+        return function(*arguments)
     except ValueError as error:
         if "read-only" not in str(error):
             raise

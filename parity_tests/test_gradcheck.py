@@ -228,6 +228,28 @@ CALLS: list[tuple[Any, type[Exception], str]] = [
     (lambda: check_backward(np.tanh, lambda d, x: [d, d], X), ValueError, "one gradient for each of 1 inputs, got 2"),
     (lambda: check_backward(np.tanh, lambda d, x: [d[:1]], X), ValueError, r"gradient of x must be \(2,\), got \(1,\)"),
     (lambda: check_backward(np.tanh, lambda d, x: [None], X), ValueError, "at least one gradient, got only None"),
+    (lambda: check_backward(lambda x: (), lambda d, x: [d], X), TypeError, "a tuple of arrays, got an empty one"),
+    (lambda: check_backward(np.tanh, lambda d, x: [1j * d], X), TypeError, "the gradient of x .* real .* complex128"),
+    (lambda: check_backward(np.tanh, lambda d, x: [d.astype(object)], X), TypeError, "the gradient of x .* got object"),
+    (lambda: check_backward(np.tanh, lambda d, x: [{}], X), TypeError, "the gradient of x .* real .* got dict"),
+    (lambda: check_backward(np.tanh, lambda d, x: [[[1], [1, 2]]], X), TypeError, "the gradient of x .* unequal"),
+    (
+        lambda: check_backward(lambda x: x + 0j, lambda d, x: [d], X, method="central"),
+        TypeError,
+        "what forward returns for real inputs .* real .* complex128",
+    ),
+    (lambda: check_backward(lambda x: x.astype(str), lambda d, x: [d], X), TypeError, "what forward .* real .* <U32"),
+    (lambda: check_backward(np.tanh, np.tanh, {"x": [[1.0], []]}), TypeError, r"inputs\['x'\] .* unequal lengths"),
+    (
+        lambda: check_backward(lambda x: x * np.random.default_rng().random(), lambda d, x: [d], X),
+        ValueError,
+        "forward must return the same for the same arguments.*random",
+    ),
+    *(
+        (lambda seed=seed: check_backward(np.tanh, np.tanh, X, seed=seed), ValueError, "seed must be a whole number")
+        for seed in (-1, True, 0.5)
+    ),
+    (lambda: compare("dx", np.ones(2), 1j * np.ones(2)), TypeError, "the reference of dx .* real .* complex128"),
     (lambda: check_backward(np.tanh, writes, X), ValueError, "backward must not write into its arguments: .*read-only"),
 ]
 
@@ -251,7 +273,18 @@ def test_an_error_of_the_function_itself_is_not_taken_for_ours() -> None:
         check_backward(forward, lambda d, x: [d], X)
 
 
-@pytest.mark.parametrize("step", [0, -1.0, np.nan, np.inf, "a"])
+def test_numbers_and_arrays_of_another_kind_are_taken() -> None:
+    report = check_backward(
+        np.tanh,
+        lambda d, x: [(d * (1 - np.tanh(x) ** 2)).astype(">f8")],
+        {"x": np.linspace(0, 1, 3).astype(">f8")},
+        tolerance=np.int64(1),  # type: ignore[arg-type]
+        seed=np.int64(0),  # type: ignore[arg-type]
+    )
+    assert report.worst.relative < 1e-14
+
+
+@pytest.mark.parametrize("step", [0, -1.0, np.nan, np.inf, "a", True])
 def test_a_step_that_is_none_is_refused(step: Any) -> None:
     with pytest.raises(ValueError, match="step must be a finite number above 0"):
         check_backward(np.tanh, lambda d, x: [d], X, method="central", step=step)
