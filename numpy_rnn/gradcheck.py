@@ -34,6 +34,7 @@ class Comparison:
     index: tuple[int, ...]  # where it is
     got: float
     expected: float
+    right_shape: tuple[int, ...] | None = None  # where shape is another, so that there are no numbers
 
 
 def real_array(name: str, value: Any) -> Array:
@@ -135,7 +136,7 @@ class Report:
             cells.append(
                 (
                     row.name,
-                    str(row.shape),
+                    str(row.shape) if row.right_shape is None else f"{row.shape} for {row.right_shape}",
                     f"{row.max_abs:.1e}",
                     f"{row.relative:.1e}",
                     f"{row.ulps:.1f}" if row.ulps < 1e5 else f"{row.ulps:.0e}",
@@ -248,9 +249,9 @@ def check_backward(
             raise TypeError(f"inputs[{name!r}] must be float64 or longdouble, got {array.dtype}")
     result = guarded("forward", forward, *_unwritable(arrays))
     outputs = [real_array("what forward returns for real inputs", output) for output in _outputs(result)]
-    again = _outputs(guarded("forward", forward, *_unwritable(arrays)))
-    if [y.shape for y in again] != [y.shape for y in outputs] or any(
-        compare("output", *pair).relative > 1e-9 for pair in zip(again, outputs, strict=True)
+    repeated = _outputs(guarded("forward", forward, *_unwritable(arrays)))
+    if [y.shape for y in repeated] != [y.shape for y in outputs] or any(
+        compare("output", *pair).relative > 1e-9 for pair in zip(repeated, outputs, strict=True)
     ):
         raise ValueError(
             "forward must return the same for the same arguments, got something else the second time: "
