@@ -6,10 +6,14 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
 
 QUIET = 60.0  # seconds between two lines of a log, at least
 PARTS = 10  # of the work, one line each at most
@@ -21,29 +25,8 @@ def shown(total: int) -> Iterator[Callable[[str], None]]:
 
     It is drawn only between two parts: a thread that redraws would take time from what is measured.
     """
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    console = Console(stderr=True)
-    columns = (
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("gone,"),
-        TimeRemainingColumn(),
-        TextColumn("left"),
-        TextColumn("{task.description}"),
-    )
-    with Progress(
-        *columns, console=console, transient=True, auto_refresh=False, disable=not console.is_terminal
-    ) as progress:
+    console = _console()
+    with _bar(console, [], ["{task.description}"], auto_refresh=False, disable=not console.is_terminal) as progress:
         bar = progress.add_task("", total=total, completed=-1)
         yield lambda label: progress.update(bar, advance=1, description=label, refresh=True)
 
@@ -55,7 +38,23 @@ def training(made: int, total: int) -> Iterator[Callable[[float], None]]:
     A terminal has a bar with the time gone and left. Elsewhere there is a line after each tenth of the steps, but none
     in the first minute and at most one a minute, so short work is silent and a log stays short.
     """
+    console = _console()
+    if not console.is_terminal:
+        yield _log(made, total)
+        return
+    with _bar(console, ["training"], ["steps, loss {task.fields[loss]},"]) as progress:
+        bar = progress.add_task("", total=total, completed=made, loss="")
+        yield lambda loss: progress.update(bar, advance=1, loss=f"{loss:.4g}")
+
+
+def _console() -> Console:
     from rich.console import Console
+
+    return Console(stderr=True)
+
+
+def _bar(console: Console, before: Sequence[str], after: Sequence[str], **options: Any) -> Progress:
+    """Return a bar with the parts made and the time gone and left, between words of its own."""
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -65,23 +64,11 @@ def training(made: int, total: int) -> Iterator[Callable[[float], None]]:
         TimeRemainingColumn,
     )
 
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield _log(made, total)
-        return
-    columns = (
-        TextColumn("training"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("steps, loss {task.fields[loss]},"),
-        TimeElapsedColumn(),
-        TextColumn("gone,"),
-        TimeRemainingColumn(),
-        TextColumn("left"),
+    times = (TimeElapsedColumn(), TextColumn("gone,"), TimeRemainingColumn(), TextColumn("left"))
+    words = [[TextColumn(text) for text in texts] for texts in (before, after)]
+    return Progress(
+        *words[0], BarColumn(), MofNCompleteColumn(), *words[1], *times, console=console, transient=True, **options
     )
-    with Progress(*columns, console=console, transient=True) as progress:
-        bar = progress.add_task("", total=total, completed=made, loss="")
-        yield lambda loss: progress.update(bar, advance=1, loss=f"{loss:.4g}")
 
 
 def _log(first: int, total: int) -> Callable[[float], None]:
