@@ -439,6 +439,14 @@ def test_groups_of_seeds(logs, run):
     assert re.search(r"Different: .* times the spread of the seeds; p = 0\.0079\)", " ".join(out.split()))
     found = summary(compare_logs(a[0], c[0], seeds_a=a[1:], seeds_b=c[1:]))
     assert (found["outcome"], found["seeds"]["p"], found["seeds"]["runs"]) == ("different", 2 / 252, [5, 5])
+    copy = a[0].with_name("copy.csv")
+    copy.write_bytes(a[1].read_bytes())
+    for option, argv in (("a", ["--seeds-a", *a[1:], copy]), ("b", ["--seeds-b", *a[2:], a[1], copy])):
+        status, _, err = run("compare", a[0], c[0], *argv)
+        assert status == 2
+        assert f"argument --seeds-{option}: expected runs from different seeds, got the same curve as " in err
+        assert f"({a[1]}) and as " in err
+        assert err.endswith(f"({copy})\n")
     few = compare_logs(a[0], c[0], seeds_a=a[1:3], seeds_b=c[1:3])
     assert few.sentence().startswith("Cannot tell: with 3 and 3 runs p cannot be below 0.1, and at most 0.01 is called")
     assert "5 runs a side would decide" in few.sentence()
