@@ -260,6 +260,25 @@ def test_without_steps_row_is_matched_with_row(tmp_path):
     assert (asked.by, asked.notes[0]) == ("row", "B: 1 of its 4 rows have no partner and are left out")
 
 
+def test_steps_and_epochs_are_matched_only_if_asked_to(tmp_path, run):
+    (tmp_path / "a.csv").write_text("global_step,loss\n" + "".join(f"{i},{1 / (i + 1)}\n" for i in range(30)))
+    (tmp_path / "b.csv").write_text("epoch,loss\n" + "".join(f"{i / 10},{1 / (i + 1)}\n" for i in range(30)))
+    status, _, err = run("compare", "a.csv", "b.csv")
+    assert (status, err) == (
+        2,
+        "rnn-parity compare: error: the logs must count the same, got global_step in A (a.csv) and epoch in B (b.csv); "
+        "--step-column names what to match by, or 'row'\n",
+    )
+    assert compare_logs(tmp_path / "a.csv", tmp_path / "b.csv", step_column="row").outcome == "equal"
+    (tmp_path / "c.csv").write_text((tmp_path / "a.csv").read_text().replace("global_step", "Iter"))
+    assert compare_logs(tmp_path / "a.csv", tmp_path / "c.csv").by == "step"
+
+
+def test_one_common_step_says_nothing_of_growth(tmp_path):
+    marks = hints(compare_logs(write(tmp_path / "a.csv", [0.5]), write(tmp_path / "b.csv", [0.7])))
+    assert [mark[:16] for mark in marks] == ["The first losses"]
+
+
 def test_counting_from_0_and_from_1_is_noticed(tmp_path):
     write(tmp_path / "a.csv", [1.2345, 1.5432, 1.3333])
     (tmp_path / "b.csv").write_text("step,loss\n0,1.2345\n1,1.5432\n2,1.3333\n")

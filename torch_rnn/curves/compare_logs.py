@@ -15,7 +15,7 @@ import numpy as np
 
 from numpy_rnn.typing import Array
 from torch_rnn.curves.logs import Log, read_log
-from torch_rnn.curves.logs_aligned import align
+from torch_rnn.curves.logs_aligned import align, check_units
 from torch_rnn.curves.seeds import Groups, compare_groups
 from torch_rnn.curves.statistic import APART, Evidence, gather, largest_of_last
 from torch_rnn.curves.verdict import BUG, OPEN, ROUNDING
@@ -184,8 +184,9 @@ def compare_logs(
     program: with some the two groups of runs are compared, "different" or "not different". Without either nothing shows
     what rounding does, and only equal curves are judged; ``torch_rnn.curves.logs_hints`` says what they look like.
 
-    Raises ``ValueError`` for a source that is no log, for logs without a common step, for controls that start
-    elsewhere than their run, for a curve that one group of seeds has twice, and for controls and seeds together.
+    Raises ``ValueError`` for a source that is no log, for logs that count unlike things (step and epoch) without a
+    ``step_column``, or have no step in common, for controls that start elsewhere than their run, for a curve that one
+    group of seeds has twice, and for controls and seeds together.
     """
     if (controls_a or controls_b) and (seeds_a or seeds_b):
         raise ValueError("controls and seeds must not be given together: seeds start from other weights")
@@ -196,6 +197,8 @@ def compare_logs(
     ]
     of_a = len(controls_a) + len(seeds_a)
     names = ["A", "B", *_numbered("A", kind, of_a), *_numbered("B", kind, len(logs) - 2 - of_a)]
+    if step_column is None:
+        check_units(logs, names)
     aligned = align(logs, names)
     end, stopped, notes = aligned.end(len(logs) if kind == "seeds" else 2), "", [*aligned.notes]
     if (logs[0].source, logs[0].column) == (logs[1].source, logs[1].column):
