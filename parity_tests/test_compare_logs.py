@@ -122,7 +122,7 @@ def test_events_of_one_run(tmp_path):
     log = read_log(tmp_path)
     assert (log.column, log.steps.tolist()) == ("train/loss", [1, 2, 3])
     assert_array_equal(log.losses, [0.5, 0.25, math.nan])
-    assert (log.precision, log.notes) == ("all digits of float32", ("1 rows whose step comes again later left out",))
+    assert (log.precision, log.notes) == ("all digits of float32", ("1 row whose step comes again later left out",))
     one = next(path for path in tmp_path.iterdir() if path.name.endswith(".1"))
     assert read_log(f"{one}:val/loss").losses.tolist() == [9.0]
     inside = tmp_path / "runs"
@@ -242,7 +242,7 @@ def test_different_intervals_are_matched_by_the_common_steps(tmp_path):
     assert (found.by, found.steps.tolist(), found.b_loss.tolist()) == ("step", [10, 20, 30], [10.5, 20.5, 30.5])
     assert found.notes == (
         "A: 27 of its 30 rows have no partner and are left out",
-        "B: 1 of its 4 rows have no partner and are left out",
+        "B: 1 of its 4 rows has no partner and is left out",
     )
     assert "begin with step 10: whether both start alike is not seen" in hints(found)[0]
 
@@ -257,7 +257,7 @@ def test_without_steps_row_is_matched_with_row(tmp_path):
     assert (counted.by, counted.b_loss.tolist()) == ("row", [1.2345, 1.2345, 2])
     assert counted.notes[0] == "B: 'epoch' repeats itself: rows counted instead"
     asked = compare_logs(tmp_path / "a.csv", tmp_path / "c.csv", step_column="row")
-    assert (asked.by, asked.notes[0]) == ("row", "B: 1 of its 4 rows have no partner and are left out")
+    assert (asked.by, asked.notes[0]) == ("row", "B: 1 of its 4 rows has no partner and is left out")
 
 
 def test_steps_and_epochs_are_matched_only_if_asked_to(tmp_path, run):
@@ -274,9 +274,12 @@ def test_steps_and_epochs_are_matched_only_if_asked_to(tmp_path, run):
     assert compare_logs(tmp_path / "a.csv", tmp_path / "c.csv").by == "step"
 
 
-def test_one_common_step_says_nothing_of_growth(tmp_path):
+def test_one_common_step_says_nothing_of_growth_and_has_no_plural(tmp_path, run):
     marks = hints(compare_logs(write(tmp_path / "a.csv", [0.5]), write(tmp_path / "b.csv", [0.7])))
     assert [mark[:16] for mark in marks] == ["The first losses"]
+    out = run("compare", "a.csv", "b.csv")[1]
+    assert "a.csv: loss, 1 row, 1 decimal\n" in out
+    assert "\n1 common step, step with step: 1 to 1\n" in out
 
 
 def test_counting_from_0_and_from_1_is_noticed(tmp_path):
@@ -349,7 +352,7 @@ def test_digits_that_a_log_does_not_hold_are_no_evidence(compared):
     coarse = compared(honest(), "{:.4f}".format)
     assert coarse.outcome == "equal"
     assert "in the 4 decimals that the logs hold" in coarse.sentence()
-    assert "the logs hold 1 decimals, so that no bug below " in compared(honest(), "{:.1f}".format).sentence()
+    assert "the logs hold 1 decimal, so that no bug below " in compared(honest(), "{:.1f}".format).sentence()
     noise = np.array([[0.4321, 0.4321], [0.3212, 0.3213], [0.2111, 0.2111]])  # from two numbers nearer than 1e-9
     found = compared((noise, noise[:, ::-1]), "{:.4f}".format)
     assert (found.evidence.statistic, found.first_different) == (-math.inf, 2)

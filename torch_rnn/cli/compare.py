@@ -143,13 +143,15 @@ def _write(directory: Path, found: LogComparison) -> list[Path]:
 
 def _head(found: LogComparison) -> str:
     """Say what is compared, and what is not."""
+    from torch_rnn.curves.logs import counted
+
     lines = [
-        f"{name}  {log.source}: {log.column}, {len(log.losses)} rows, {log.precision}"
+        f"{name}  {log.source}: {log.column}, {counted(len(log.losses), 'row')}, {log.precision}"
         for name, log in (("A", found.a), ("B", found.b))
     ]
     if len(found.steps):
         what = f"{found.a.step_column} with {found.b.step_column}" if found.by == "step" else "row with row"
-        lines.append(f"{len(found.steps)} common steps, {what}: {_range(found)}")
+        lines.append(f"{counted(len(found.steps), 'common step')}, {what}: {_range(found)}")
     return "\n".join([*lines, *(_filled(f"{note}.", "", "  ") for note in found.notes)])
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from numpy_rnn.typing import Array
 from torch_rnn.curves.lines import Lines, lines, loss_name, step_name, with_gaps
+from torch_rnn.curves.logs import counted
 from torch_rnn.curves.runs import Run
 from torch_rnn.curves.verdict import Verdict
 
@@ -86,8 +87,8 @@ def _losses(run: Run, drawn: Lines) -> Chart:
         widest = max(widest, float(width[np.isfinite(width)].max(initial=0.0)))
     if bands:
         notes.append(
-            f"The bands reach from the lowest to the highest of a side's run and its {run.settings.controls} controls. "
-            f"The widest is {widest:.1g} of the loss."
+            "The bands reach from the lowest to the highest of a side's run and its "
+            f"{counted(run.settings.controls, 'control')}. The widest is {widest:.1g} of the loss."
         )
     label = f"Loss at each optimizer step. {_said('numpy_rnn', ours)} {_said('torch.nn', theirs)}"
     traces += _both(drawn, shown, drawn.losses, "loss")

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 
 from distributed import Client, Future, Security, as_completed
-from distributed.comm import connect as connect_to
+from distributed.comm.core import connect as connect_to
 
 from numpy_rnn.tasks import Task
 from torch_rnn.curves.sweep import Lost, Made, Make, Planned, Row, failed, make_row

@@ -80,8 +80,8 @@ class Log:
         if self.significant >= ALL_DIGITS:
             return f"all digits of {self.dtype}"
         if float(np.median(self.unit(self.losses))) == 10.0**-self.decimals:
-            return f"{self.decimals} decimals"
-        return f"{self.significant} digits"
+            return counted(self.decimals, "decimal")
+        return counted(self.significant, "digit")
 
 
 def read_log(source: str | Path, column: str | None = None, step_column: str | None = None) -> Log:
@@ -126,6 +126,15 @@ def read_log(source: str | Path, column: str | None = None, step_column: str | N
         raise ValueError(f"{path}: expected text in UTF-8, got the byte {error.object[error.start]:#x}") from error
     except Problem as problem:
         raise ValueError(f"{path}: {problem}") from problem
+
+
+def counted(number: int, noun: str) -> str:
+    """Return the number with its noun.
+
+    >>> counted(1, "row"), counted(2, "row")
+    ('1 row', '2 rows')
+    """
+    return f"{number} {noun}{'s'[: number != 1]}"
 
 
 def _split(source: str) -> tuple[Path, str | None]:
@@ -288,7 +297,7 @@ def _collect(path: Path, rows: Iterator[tuple[str, Row]], column: str | None, st
         raise Problem(curve.problem)
     if not curve.losses:
         raise Problem(f"expected losses in column {chosen!r}, got none")
-    notes = [f"{curve.empty} rows without a loss left out"] if curve.empty else []
+    notes = [f"{counted(curve.empty, 'row')} without a loss left out"] if curve.empty else []
     losses, steps = np.array(curve.losses), np.array(curve.steps) if curve.steps else None
     if steps is not None:
         losses, steps, note = _rising(losses, steps, str(counter), step_column is not None)
@@ -315,7 +324,7 @@ def _rising(losses: Array, steps: Array, name: str, asked: bool) -> tuple[Array,
         return losses[order], ordered, []
     if 2 * left_out >= len(steps) and not asked:
         return losses, None, [f"{name!r} repeats itself: rows counted instead"]
-    return losses[order][last], ordered[last], [f"{left_out} rows whose step comes again later left out"]
+    return losses[order][last], ordered[last], [f"{counted(left_out, 'row')} whose step comes again later left out"]
 
 
 def _choose(series: Mapping[str, _Series], names: Iterable[str], column: str | None) -> str:

@@ -9,7 +9,7 @@ from functools import reduce
 import numpy as np
 
 from numpy_rnn.typing import Array
-from torch_rnn.curves.logs import STEPS, Log
+from torch_rnn.curves.logs import STEPS, Log, counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,21 +33,22 @@ def align(logs: Sequence[Log], names: Sequence[str]) -> Aligned:
     Raises ``ValueError`` if they have no step in common.
     """
     notes = [f"{name}: {note}" for name, log in zip(names, logs, strict=True) for note in log.notes]
-    counted = [log.steps for log in logs if log.steps is not None]
-    if len(counted) < len(logs):
+    at_steps = [log.steps for log in logs if log.steps is not None]
+    if len(at_steps) < len(logs):
         by, rows = "row", min(len(log.losses) for log in logs)
         steps = np.arange(1.0, rows + 1)
         losses = [log.losses[:rows] for log in logs]
     else:
-        by, steps = "step", reduce(lambda one, other: np.intersect1d(one, other, assume_unique=True), counted)
+        by, steps = "step", reduce(lambda one, other: np.intersect1d(one, other, assume_unique=True), at_steps)
         if not len(steps):
-            spans = "; ".join(f"{name} {at[0]:.10g} to {at[-1]:.10g}" for name, at in zip(names, counted, strict=True))
+            spans = "; ".join(f"{name} {at[0]:.10g} to {at[-1]:.10g}" for name, at in zip(names, at_steps, strict=True))
             raise ValueError(f"the logs have no step in common: {spans}")
-        losses = [log.losses[np.searchsorted(at, steps)] for log, at in zip(logs, counted, strict=True)]
-        notes += _shift(*counted[:2])
+        losses = [log.losses[np.searchsorted(at, steps)] for log, at in zip(logs, at_steps, strict=True)]
+        notes += _shift(*at_steps[:2])
     for name, log in zip(names, logs, strict=True):
         if dropped := len(log.losses) - len(steps):
-            notes.append(f"{name}: {dropped} of its {len(log.losses)} rows have no partner and are left out")
+            rest = "has no partner and is left out" if dropped == 1 else "have no partner and are left out"
+            notes.append(f"{name}: {dropped} of its {counted(len(log.losses), 'row')} {rest}")
     return Aligned(by, steps, np.column_stack(losses), tuple(notes))
 
 
