@@ -221,6 +221,8 @@ def test_no_two_bugs_are_the_same_on_the_plain_case(cell: str) -> None:
     right = replay(case)
     seen: dict[bytes, str] = {}
     for bug in bugs_of(case):
+        if bug.startswith("windows-"):
+            continue  # in one window each is its brother of t=0
         found = replay(case, bug)
         if all(np.array_equal(found[name], right[name]) for name in right):
             continue  # of directions, layers, windows or a projection

@@ -96,11 +96,14 @@ def _factor(theirs: Array, right: Array, tolerance: float, factors: Mapping[str,
     factor = float(np.vdot(right / scale, theirs / scale) / np.vdot(right / scale, right / scale))
     if factor == 0 or not close(theirs, right * factor, tolerance):
         return
-    for label, known in {**FACTORS, **factors}.items():
-        if known != 1 and abs(factor - known) <= 10 * tolerance * abs(known):
-            yield f"factor-{label}", MEANINGS.get(label, f"it is the right one times {label}")
-            return
-    if right.size > 2 and abs(factor - 1) > 10 * tolerance:
+    meant = [
+        label
+        for label, known in {**FACTORS, **factors}.items()
+        if known != 1 and abs(factor - known) <= 10 * tolerance * abs(known)
+    ]
+    for label in meant:  # several where B is 2: other cases may tell them apart
+        yield f"factor-{label}", MEANINGS.get(label, f"it is the right one times {label}")
+    if not meant and right.size > 2 and abs(factor - 1) > 10 * tolerance:
         yield f"factor-{factor:.6g}", f"it is the right one times {factor:.6g}"
 
 
