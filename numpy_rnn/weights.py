@@ -41,6 +41,10 @@ SAFETENSORS_NAMES = {
 DTYPES = set(SAFETENSORS_NAMES.values())
 
 
+class _NoWeights(ValueError):
+    """The file is whole, and holds what no weights are."""
+
+
 class NonFiniteWeightsWarning(UserWarning):
     """Some weights are nan or infinite: the training had diverged, or a cast overflowed.
 
@@ -240,7 +244,7 @@ def read_npz(path: Path, only: Sequence[str] | None = None) -> dict[str, Array]:
             if name in arrays:
                 raise ValueError(f"it holds {name!r} twice")
             if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                raise ValueError(f"{name!r} is compressed in a way that NumPy does not use")
+                raise _NoWeights(f"{name!r} is compressed in a way that NumPy does not use")
             arrays[name] = _array_of_npy(name, archive.read(member))  # read to its end, which checks its checksum
     return arrays
 
@@ -259,7 +263,7 @@ def _array_of_npy(name: str, content: bytes) -> Array:
     except Exception as error:  # NumPy parses the header as Python, and what it raises depends on what stands there
         raise ValueError(f"{name!r} is no .npy array: {error}") from None
     if dtype.hasobject:
-        raise ValueError(f"{name!r} holds pickled objects, which are never loaded")
+        raise _NoWeights(f"{name!r} holds pickled objects, which are never loaded")
     return _array(name, dtype, shape, content[file.tell() :], "F" if fortran_order else "C")
 
 
@@ -278,7 +282,7 @@ def _load_safetensors(path: Path) -> dict[str, Array]:
         for name, entry in deserialize(content):  # type: ignore[no-untyped-call]
             if entry["dtype"] not in SAFETENSORS_NAMES:
                 kind = {"BF16": "bfloat16"}.get(entry["dtype"], entry["dtype"])
-                raise ValueError(f"{name!r} is {kind}, which NumPy does not have: store it as float32")
+                raise _NoWeights(f"{name!r} is {kind}, which NumPy does not have: store it as float32")
             dtype = np.dtype(SAFETENSORS_NAMES[entry["dtype"]]).newbyteorder("<")
             arrays[name] = _array(name, dtype, tuple(entry["shape"]), entry["data"])
     return arrays
@@ -287,7 +291,7 @@ def _load_safetensors(path: Path) -> dict[str, Array]:
 def _array(name: str, dtype: np.dtype[Any], shape: tuple[int, ...], data: bytes, order: Any = "C") -> Array:
     """Return a new array of this raw memory."""
     if dtype.name not in DTYPES:
-        raise ValueError(f"{name!r} is {dtype}, which is no float, integer or bool")
+        raise _NoWeights(f"{name!r} is {dtype}, expected float16, float32, float64, integer or bool")
     expected = dtype.itemsize
     for length in shape:  # Python's integers, which do not overflow
         expected *= length
@@ -302,5 +306,7 @@ def _blame(path: Path, *errors: type[Exception]) -> Iterator[None]:
     """Turn what a damaged or foreign file makes a library raise into a ValueError that names the file."""
     try:
         yield
+    except _NoWeights as error:
+        raise ValueError(f"{path} is whole, but {error}") from None
     except errors as error:
         raise ValueError(f"{path} is not a whole {path.suffix} file: {error}") from None

@@ -4,6 +4,7 @@ import copy
 import json
 import re
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -239,6 +240,15 @@ def test_the_command_measures_and_writes(call, monkeypatch, tmp_path):
     assert {(row["cell"], row["dtype"]) for row in written["rows"]} == {("gru", "float32")}
     assert accuracy_report.text(written) + "\n\nwrote a.json\n" == out
     assert call("--quick", "--cells", "gru", "--dtypes", "float32") == (0, accuracy_report.text(written) + "\n", "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no such device")
+def test_a_disk_that_is_full_at_the_end_is_named_by_its_option(call, monkeypatch):
+    make_tiny(monkeypatch)
+    monkeypatch.setattr(command, "check_file", lambda option, path: None)  # as it was when the command began
+    status, _, err = call("--quick", "--cells", "gru", "--dtypes", "float32", "--json", "/dev/full")
+    assert status == 2
+    assert re.fullmatch("rnn-parity accuracy: error: argument --json: cannot write /dev/full: No space left .*\n", err)
 
 
 @pytest.mark.parametrize(

@@ -361,8 +361,67 @@ def test_bad_ports_are_refused() -> None:
         check_parity(lambda given: {}, x, torch_module=module)
     with pytest.raises(ValueError, match=r"module must return some of .*, got dW"):
         check_parity(lambda given: {"dW": x}, x, torch_module=module)
-    with pytest.raises(ValueError, match="read-only"):
+    with pytest.raises(ValueError, match=r"module must not write into its arguments: .*read-only"):
         check_parity(writes, x, torch_module=module)
+    for returned, kind in ((None, "NoneType"), ([x], "list"), ((x, x), "tuple"), (x, "ndarray")):
+        with pytest.raises(TypeError, match=f"module must return a dict of some of output, h_n, dx, .*, got {kind}"):
+            check_parity(lambda given, r=returned: r, x, torch_module=module)
+    for dx, got in (
+        (1j * x, "complex128"),
+        (x.astype(object), "object"),
+        (None, "NoneType"),
+        ("a", "<U1"),
+        ([[1.0], [1.0, 2.0]], "a list of lists of unequal lengths"),
+    ):
+        with pytest.raises(TypeError, match=f"dx of module must be an array of real numbers, got {got}"):
+            check_parity(lambda given, r=dx: {"dx": r}, x, torch_module=module)
+    with pytest.raises(TypeError, match="x must be an array of real numbers, got complex128"):
+        check_parity(module, 1j * x)
+    for seed in (-1, 0.5):
+        for port in (module, lambda given: {}):
+            with pytest.raises(ValueError, match="seed must be a whole number"):
+                check_parity(port, x, torch_module=None if port is module else module, seed=seed)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("batch_first", [False, True])
+def test_a_port_with_wrong_shapes_gets_a_row_for_each_and_the_rest_is_compared(batch_first: bool) -> None:
+    module = torch.nn.RNN(I, H, batch_first=batch_first, dtype=torch.float64)
+    x = np.random.default_rng(0).normal(size=(T, B, I))
+
+    def right(given: Any) -> Any:
+        layer = torch.nn.RNN(I, H, batch_first=batch_first, dtype=torch.float64)
+        layer.load_state_dict({n: torch.tensor(given[n]) for n in layer.state_dict()})
+        inputs = torch.tensor(given["x"], requires_grad=True)
+        outputs = layer(inputs, torch.tensor(given["h_0"]))
+        torch.autograd.backward(outputs, [torch.tensor(given[n]) for n in ("doutput", "dh_n")])
+        found = {"output": outputs[0].detach(), "dx": inputs.grad}
+        return found | {f"d{n}": p.grad for n, p in layer.named_parameters()}
+
+    def turned(given: Any) -> Any:
+        found = right(given)
+        return found | {"dweight_ih_l0": found["dweight_ih_l0"].T, "dx": found["dx"].reshape(-1)}
+
+    assert check_parity(right, x.astype(">f8"), torch_module=module).ok
+    report = check_parity(turned, x, torch_module=module)
+    assert {row.name for row in report.rows if row.relative > report.tolerance} == {"dx", "dweight_ih_l0"}
+    assert "transposed: it is transposed: (3, 5) for (5, 3) (dweight_ih_l0)" in " ".join(report.table().split())
+    assert "reshaped: its values are right" in report.table()
+    assert all(word in report.table() for word in ("(3, 5) for (5, 3)", "FAIL", "2 of 6 differ"))
+
+
+@pytest.mark.parametrize("kind", ["RNNCell", "LSTMCell", "GRUCell"])
+@pytest.mark.parametrize("shape", [(B, I), (I,)])
+def test_a_port_of_a_cell_gets_states_of_zeros(kind: str, shape: Any) -> None:
+    module = getattr(torch.nn, kind)(I, H, dtype=torch.float64)
+    x = np.random.default_rng(0).normal(size=shape)
+
+    def port(given: Any) -> Any:
+        states = [torch.tensor(given[n]) for n in ("h_0", "c_0") if n in given]
+        assert not any(map(torch.any, states))
+        result = module(torch.tensor(given["x"]), tuple(states) if len(states) > 1 else states[0])
+        return {"output": (result[0] if len(states) > 1 else result).detach()}
+
+    assert check_parity(port, x, torch_module=module).ok
 
 
 def test_rnn_parity_gradients_prints_the_likely_bug(monkeypatch: Any, capsys: Any) -> None:

@@ -11,7 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import numpy_rnn
+from numpy_rnn.cells.steps import Steps
 from numpy_rnn.modules.sequence_model import CELLS
+from torch_rnn import check_parity
 from torch_rnn.parity import call, dropout_masks
 from torch_rnn.tolerances import PARITY
 from torch_rnn.twins import twin
@@ -175,3 +177,16 @@ def test_random_configurations(c: Configuration) -> None:
         check(c)
     finally:
         torch._C._set_mkldnn_enabled(True)
+
+
+@pytest.mark.parametrize("B", [1, 2])
+@pytest.mark.parametrize(("kind", "gates"), [("RNN", 1), ("LSTM", 4), ("GRU", 3)])
+def test_blocks_of_hundreds_of_steps(kind: str, gates: int, B: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small blocks show no mistake that only a long one makes."""
+    row = gates * 4 * 8
+    monkeypatch.setattr("numpy_rnn.cells.steps.CACHE", 220 * B * row)
+    assert [block.k for block in Steps([B] * 300).blocks(row)] == [220, 80]
+    module = getattr(numpy_rnn, kind)(3, 4, dtype="float64", rng=0)
+    x, h_0, c_0 = map(np.random.default_rng(0).normal, (0, 0, 0), (1, 1, 1), ((300, B, 3), (1, B, 4), (1, B, 4)))
+    report = check_parity(module, x, (h_0, c_0) if kind == "LSTM" else h_0)
+    assert report.ok, report

@@ -101,9 +101,54 @@ def test_a_derivative_that_is_truly_zero_agrees_with_rounding() -> None:
     arrays = {"x": rng.normal(size=(4, 3)), "c": rng.normal(size=4)}
     for method in ("complex", "central"):
         assert check_backward(softmax, back, arrays, method=method).ok
+        turned = dict(reversed(arrays.items()))
+        assert check_backward(lambda c, x: softmax(x, c), lambda d, c, x: back(d, x, c)[::-1], turned, method=method).ok
         report = check_backward(softmax, lambda d, x, c: back(d, x, c, 1e-8), arrays, method=method)
         assert not report.ok
         assert all(len(line) < 200 for line in report.table().splitlines())
+    assert check_backward(softmax, lambda d, x, c: (None, back(d, x, c)[1]), arrays).ok
+
+
+def test_a_tiny_gradient_is_checked_by_the_complex_step() -> None:
+    """However large the loss is: the imaginary parts do not carry its rounding."""
+    rng = np.random.default_rng(0)
+    arrays = {"x": rng.normal(size=4), "w": rng.normal(size=4)}
+    for factor, ok in ((1e-10, True), (-1e-10, False), (0.0, False), (1e-10 * (1 + 1e-9), False)):
+        report = check_backward(
+            lambda x, w: (1e6 * x, 1e-10 * w), lambda d, x, w, f=factor: (1e6 * d[0], f * d[1]), arrays
+        )
+        assert report.ok == ok, report.table()
+
+    def gate(x: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return x / (1 + np.exp(-b)) + x
+
+    def back(d: np.ndarray, x: np.ndarray, b: np.ndarray, sign: int = 1) -> Any:
+        s = 1 / (1 + np.exp(-b))
+        return d * (1 + s), sign * d * x * s * (1 - s)
+
+    arrays = {"x": rng.normal(size=4), "b": np.full(4, -36.0)}
+    assert check_backward(gate, back, arrays).ok
+    report = check_backward(gate, lambda *a: back(*a, sign=-1), arrays)
+    assert [row.name for row in report.rows if row.relative > 1] == ["b"], report.table()
+
+
+def test_what_is_left_of_terms_that_cancel_is_checked_to_the_digits_that_are_left() -> None:
+    def forward(x: np.ndarray, c: np.ndarray) -> np.ndarray:
+        e = np.exp(x + c[:, None])
+        return e / e.sum(axis=1, keepdims=True) + 1e-13 * c[:, None]
+
+    def back(d: np.ndarray, x: np.ndarray, c: np.ndarray, factor: float = 1) -> tuple[np.ndarray, np.ndarray]:
+        y = np.exp(x) / np.exp(x).sum(axis=1, keepdims=True)
+        dx = y * (d - (d * y).sum(axis=1, keepdims=True))
+        return dx, factor * (dx.sum(axis=1) + 1e-13 * d.sum(axis=1))
+
+    rng = np.random.default_rng(0)
+    arrays = {"x": rng.normal(size=(4, 3)), "c": rng.normal(size=4)}
+    report = check_backward(forward, back, arrays)
+    assert report.ok
+    assert [line.split()[0] for line in report.table().splitlines() if line.endswith("  rounding")] == ["c"]
+    for factor in (-1, 0, 1.1):
+        assert not check_backward(forward, lambda *a, f=factor: back(*a, f), arrays).ok
 
 
 def test_compare_at_the_edges() -> None:
@@ -183,6 +228,28 @@ CALLS: list[tuple[Any, type[Exception], str]] = [
     (lambda: check_backward(np.tanh, lambda d, x: [d, d], X), ValueError, "one gradient for each of 1 inputs, got 2"),
     (lambda: check_backward(np.tanh, lambda d, x: [d[:1]], X), ValueError, r"gradient of x must be \(2,\), got \(1,\)"),
     (lambda: check_backward(np.tanh, lambda d, x: [None], X), ValueError, "at least one gradient, got only None"),
+    (lambda: check_backward(lambda x: (), lambda d, x: [d], X), TypeError, "a tuple of arrays, got an empty one"),
+    (lambda: check_backward(np.tanh, lambda d, x: [1j * d], X), TypeError, "the gradient of x .* real .* complex128"),
+    (lambda: check_backward(np.tanh, lambda d, x: [d.astype(object)], X), TypeError, "the gradient of x .* got object"),
+    (lambda: check_backward(np.tanh, lambda d, x: [{}], X), TypeError, "the gradient of x .* real .* got dict"),
+    (lambda: check_backward(np.tanh, lambda d, x: [[[1], [1, 2]]], X), TypeError, "the gradient of x .* unequal"),
+    (
+        lambda: check_backward(lambda x: x + 0j, lambda d, x: [d], X, method="central"),
+        TypeError,
+        "what forward returns for real inputs .* real .* complex128",
+    ),
+    (lambda: check_backward(lambda x: x.astype(str), lambda d, x: [d], X), TypeError, "what forward .* real .* <U32"),
+    (lambda: check_backward(np.tanh, np.tanh, {"x": [[1.0], []]}), TypeError, r"inputs\['x'\] .* unequal lengths"),
+    (
+        lambda: check_backward(lambda x: x * np.random.default_rng().random(), lambda d, x: [d], X),
+        ValueError,
+        "forward must return the same for the same arguments.*random",
+    ),
+    *(
+        (lambda seed=seed: check_backward(np.tanh, np.tanh, X, seed=seed), ValueError, "seed must be a whole number")
+        for seed in (-1, True, 0.5)
+    ),
+    (lambda: compare("dx", np.ones(2), 1j * np.ones(2)), TypeError, "the reference of dx .* real .* complex128"),
     (lambda: check_backward(np.tanh, writes, X), ValueError, "backward must not write into its arguments: .*read-only"),
 ]
 
@@ -206,7 +273,18 @@ def test_an_error_of_the_function_itself_is_not_taken_for_ours() -> None:
         check_backward(forward, lambda d, x: [d], X)
 
 
-@pytest.mark.parametrize("step", [0, -1.0, np.nan, np.inf, "a"])
+def test_numbers_and_arrays_of_another_kind_are_taken() -> None:
+    report = check_backward(
+        np.tanh,
+        lambda d, x: [(d * (1 - np.tanh(x) ** 2)).astype(">f8")],
+        {"x": np.linspace(0, 1, 3).astype(">f8")},
+        tolerance=np.int64(1),  # type: ignore[arg-type]
+        seed=np.int64(0),  # type: ignore[arg-type]
+    )
+    assert report.worst.relative < 1e-14
+
+
+@pytest.mark.parametrize("step", [0, -1.0, np.nan, np.inf, "a", True])
 def test_a_step_that_is_none_is_refused(step: Any) -> None:
     with pytest.raises(ValueError, match="step must be a finite number above 0"):
         check_backward(np.tanh, lambda d, x: [d], X, method="central", step=step)

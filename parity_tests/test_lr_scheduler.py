@@ -173,6 +173,17 @@ def test_a_schedule_before_the_first_step_warns_in_both() -> None:
         assert scheduler.get_last_lr() == [0.1 * 0.9 * 0.9]
 
 
+@pytest.mark.parametrize(("eps", "rate"), [(0.25, 0.5), (0.25 - 2**-54, 0.25)])
+def test_a_change_of_just_eps_is_not_made(eps: float, rate: float) -> None:
+    ours, theirs = fresh(), torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=0.1)
+    for schedules, optimizer in ((lr_scheduler, ours), (THEIRS, theirs)):
+        optimizer.param_groups[0]["lr"] = 0.5
+        scheduler = schedules.ReduceLROnPlateau(optimizer, factor=0.5, patience=0, eps=eps)
+        scheduler.step(1.0)
+        scheduler.step(1.0)
+        assert optimizer.param_groups[0]["lr"] == rate
+
+
 def test_a_group_that_comes_later_has_the_least_rate_of_all() -> None:
     optimizer = fresh()
     scheduler = lr_scheduler.ReduceLROnPlateau(optimizer, patience=0, min_lr=0.05)

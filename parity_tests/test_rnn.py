@@ -8,7 +8,7 @@ import pytest
 
 import numpy_rnn
 from numpy_rnn.cells import rnn as cell
-from parity_tests.helpers import assert_all_parity, assert_parity, randomise, run_both
+from parity_tests.helpers import assert_all_parity, randomise, run_both
 
 T, B, I, H = 6, 4, 3, 5  # noqa: E741
 
@@ -186,20 +186,34 @@ def test_float32_stays_float32_everywhere() -> None:
     assert all(array.dtype == np.float32 for array in model.state_dict().values())
 
 
-def test_the_output_is_the_users_to_write_into() -> None:
+@pytest.mark.parametrize("masked", [False, True], ids=["", "masks"])
+@pytest.mark.parametrize("bidirectional", [False, True])
+@pytest.mark.parametrize("num_layers", [1, 2])
+@pytest.mark.parametrize(("kind", "own"), [("RNN", {}), ("LSTM", {}), ("LSTM", {"proj_size": 2}), ("GRU", {})])
+def test_the_output_is_the_users_to_write_into(
+    kind: str, own: dict[str, int], num_layers: int, bidirectional: bool, masked: bool
+) -> None:
+    """Whatever is written into what comes out, no gradient changes by a bit."""
     rng = np.random.default_rng(0)
-    module = randomise(numpy_rnn.RNN(I, H, dtype="float64"), rng)
-    x = rng.normal(size=(T, B, I))
+    options = {"num_layers": num_layers, "bidirectional": bidirectional, **own}
+    module = randomise(getattr(numpy_rnn, kind)(I, H, **options, dtype="float64"), rng)
+    width = own.get("proj_size", H) * (1 + bidirectional)
+    masks = [rng.choice([0.0, 2.0], (T, B, width)) for _ in range(num_layers - 1)] if masked else None
+    x = numpy_rnn.Tensor(rng.normal(size=(T, B, I)), requires_grad=True)
     gradients = []
     for spoil in (False, True):
+        x.grad = None
         module.zero_grad()
-        output, h_n = module(x)
+        output, state = module(x, dropout_masks=masks)
+        results = [output, *(state if isinstance(state, tuple) else (state,))]
+        upstream = [np.ones(result.shape) for result in results]
         if spoil:
-            output.data[...] = 7
-            h_n.data[...] = 7
-        numpy_rnn.backward([output, h_n], [np.ones(output.shape), np.ones(h_n.shape)])
-        gradients.append(module.weight_hh_l0.grad.numpy().copy())
-    assert_parity(gradients[1], gradients[0], "dW_hh", tolerance=0)
+            for result in results:
+                result.detach().zero_()
+        numpy_rnn.backward(results, upstream)
+        gradients.append([p.grad.numpy().copy() for p in (x, *module.parameters())])
+    for unspoilt, spoilt in zip(*gradients, strict=True):
+        np.testing.assert_array_equal(spoilt, unspoilt)
 
 
 def test_initial_weights_come_from_a_seed_or_generator_and_their_law() -> None:

@@ -238,16 +238,14 @@ def test_tied_weights_stay_tied() -> None:
     assert check_parity(model, np.random.default_rng(0).integers(0, 7, (6, 4))).ok
 
 
-@pytest.mark.parametrize("kind", [RNNCell, LSTMCell, GRUCell, RNN, LSTM, GRU])
+@pytest.mark.parametrize("kind", [RNNCell, LSTMCell, GRUCell])
 def test_what_comes_out_is_the_users_to_write_into(kind: Any) -> None:
-    shape = (4, 3) if issubclass(kind, RNNCell | LSTMCell | GRUCell) else (6, 4, 3)
-    x = np.random.default_rng(0).normal(size=shape)
+    x = np.random.default_rng(0).normal(size=(4, 3))
     gradients = []
     for spoil in (False, True):
         module = kind(3, 5, dtype="float64", rng=0)
         outputs = module(x)
-        outputs = outputs if isinstance(outputs, tuple) else (outputs,)
-        tensors = [t for o in outputs for t in (o if isinstance(o, tuple) else (o,))]
+        tensors = outputs if isinstance(outputs, tuple) else (outputs,)
         if spoil:
             for tensor in tensors:
                 tensor.data[...] = 7

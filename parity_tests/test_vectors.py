@@ -153,7 +153,9 @@ def test_the_files_hold_the_same_and_their_hashes(golden: Path) -> None:
     npz, safetensors = (numpy_rnn.load_weights(golden / f"vectors.{s}") for s in ("npz", "safetensors"))
     assert set(npz) == set(safetensors)
     assert all(npz[name].tobytes() == safetensors[name].tobytes() for name in npz)
-    for file, digest in manifest(golden)["sha256"].items():
+    hashes = manifest(golden)["sha256"]
+    assert set(hashes) == {"vectors.npz", "vectors.safetensors"}
+    for file, digest in hashes.items():
         assert hashlib.sha256((golden / file).read_bytes()).hexdigest() == digest
 
 
@@ -332,9 +334,9 @@ def test_a_random_error_has_no_known_signature(golden: Path, judge: Any, cell: s
 
 def test_partial_files_are_judged_for_what_they_have(golden: Path, call: Any) -> None:
     right = run_port(golden, ["gru"])
-    status, out = call({"gru/output": right["gru/output"], "gru/x": all_specs()["gru"].given()["x"]})
+    status, out = call({"gru/output": right["gru/output"], "gru/h_n": right["gru/h_n"]})
     assert status == 0
-    assert "gru: h_n, dx, dh_0, dweight_ih_l0 and" in out
+    assert "gru: dx, dh_0, dweight_ih_l0, dweight_hh_l0 and" in out
     assert "43 whole cases: rnn, " in out
     assert out.endswith("all 2 tensors of 1 cases are within 1e-12 of their scale (float64)\n")
 
@@ -348,10 +350,30 @@ def test_one_tensor_missing_of_all_is_named(vectors: Golden, judge: Any) -> None
     assert "whole cases" not in out
 
 
-def test_wrong_inputs_are_said_to_be_wrong(golden: Path, call: Any) -> None:
-    x = all_specs()["gru"].given()["x"]
-    status, out = call({"gru/x": x[::-1]})
+def test_inputs_count_only_where_they_are_wrong(golden: Path, tmp_path: Path, call: Any, capsys: Any) -> None:
+    x, output = all_specs()["gru"].given()["x"], run_port(golden, ["gru"])["gru/output"]
+    status, out = call({"gru/output": output, "gru/x": x})
+    assert (status, "all 1 tensors of 1 cases" in out) == (0, True)
+    status, out = call({"gru/output": output, "gru/x": x[::-1]})
     assert (status, named(out)[0]) == (1, "reversed-along-0")
+    assert "1 of 2 tensors, in 1 of 1 cases, differ" in out
+    numpy_rnn.save_weights({"gru/x": x}, tmp_path / "theirs.npz")
+    message = "argument --theirs: .* holds only what goes into a case, such as 'gru/x', and no results"
+    refused(capsys, message, golden, tmp_path / "theirs.npz")
+
+
+@pytest.mark.parametrize("narrow", ["x", "output"])
+def test_each_tensor_is_judged_by_its_own_dtype(golden: Path, judge: Any, narrow: str) -> None:
+    theirs = {"gru/x": all_specs()["gru"].given()["x"], **run_port(golden, ["gru"])}
+    theirs[f"gru/{narrow}"] = theirs[f"gru/{narrow}"].astype(np.float32)
+    status, out = judge(theirs)
+    assert status == 0
+    assert ("float32" in out) == (narrow == "output")
+    theirs["gru/dweight_hh_l0"] = theirs["gru/dweight_hh_l0"] * (1 + 1e-4)
+    status, out = judge(theirs)
+    assert status == 1
+    assert "gru: 1 of" in out
+    assert named(out)[0] == "factor-1.0001", out
 
 
 def test_nan_is_wrong(golden: Path, call: Any) -> None:
@@ -386,8 +408,12 @@ def test_tolerance_and_dtypes(golden: Path, call: Any) -> None:
     [
         (
             {"gru/dW": np.ones(2)},
-            r"has the name 'gru/dW', expected CASE/TENSOR as in manifest.json; did you mean 'gru/dx'",
+            r"has the name 'gru/dW', expected CASE/TENSOR as in manifest.json$",
         ),
+        ({"gru/banana": np.ones(2)}, r"'gru/banana', expected CASE/TENSOR as in manifest.json$"),
+        ({"lstm-projection-deep/nothing": np.ones(2)}, r"nothing', expected CASE/TENSOR as in manifest.json$"),
+        ({"gru/dweight_hh_10": np.ones(2)}, "; did you mean 'gru/dweight_hh_l0'[?]"),
+        ({"lstm_deep/outputs": np.ones(2)}, "; did you mean 'lstm-deep/output'[?]"),
         ({"gru/dx": np.ones(2, int)}, "'gru/dx' of .* must be of floating-point numbers, got int64"),
         ({"gru/dx": np.ones((6, 4, 3), np.float16)}, "theirs holds float16, for which no tolerance is known: give one"),
         ({}, "holds no arrays"),
@@ -411,18 +437,33 @@ def test_unreadable_files_are_refused(golden: Path, tmp_path: Path, capsys: Any)
     refused(
         capsys, "argument DIR: .* must have the format 'rnn-parity golden vectors, 1'", tmp_path, golden / "vectors.npz"
     )
+    (tmp_path / "manifest.json").write_text("[" * 100_000)
+    refused(capsys, "argument DIR: .*manifest.json is no JSON", tmp_path, golden / "vectors.npz")
+    content = manifest(golden)
+    shorter = json.loads(json.dumps(content))
+    del shorter["cases"]["gru"]["tensors"]["dx"]
+    loose = content | {"tolerances": {"float64": 1.0}}
+    for changed in ({"format": content["format"]}, shorter, loose):
+        (tmp_path / "manifest.json").write_text(json.dumps(changed))
+        refused(capsys, "argument DIR: .*manifest.json is not what was exported", tmp_path, golden / "vectors.npz")
     (tmp_path / "manifest.json").write_bytes((golden / "manifest.json").read_bytes())
     numpy_rnn.save_weights({"rnn/x": np.ones(3)}, tmp_path / "vectors.npz")
     refused(capsys, "argument DIR: .* is not what was exported: its hash differs", tmp_path, golden / "vectors.npz")
 
 
-def test_export_into_a_file_is_refused(tmp_path: Path, capsys: Any) -> None:
+def test_export_into_a_file_is_refused(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
     (tmp_path / "file").write_text("precious")
     with pytest.raises(SystemExit) as exit:
         main(["vectors", "export", "--out", str(tmp_path / "file")])
     assert exit.value.code == 2
     assert "error: argument --out: expected a directory to write into, got" in capsys.readouterr().err
     assert (tmp_path / "file").read_text() == "precious"
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as exit:
+        main(["vectors", "export", "--out", ""])
+    assert exit.value.code == 2
+    assert "error: argument --out: expected the name of a directory, got ''" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == [tmp_path / "file"]
     with pytest.raises(SystemExit) as exit:
         main(["vectors", "export", "--out", str(tmp_path / "file" / "below")])
     assert exit.value.code == 2
@@ -435,7 +476,7 @@ def refused(capsys: Any, message: str, directory: Path, theirs: Path) -> None:
         main(["vectors", "check", str(directory), "--theirs", str(theirs)])
     out, err = capsys.readouterr()
     assert (exit.value.code, out) == (2, "")
-    assert re.fullmatch(f"rnn-parity vectors check: error: {message}.*\n", err), err
+    assert re.fullmatch(f"rnn-parity vectors check: error: {message}.*", err.removesuffix("\n")), err
 
 
 @pytest.mark.parametrize("command", ["export", "check"])

@@ -14,7 +14,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 import numpy_rnn
 from numpy_rnn.diagnosis import Case, Diagnosis, diagnose
-from numpy_rnn.gradcheck import Report, compare
+from numpy_rnn.gradcheck import Comparison, Report, compare, generator, guarded, real_array
 from numpy_rnn.tape import enable_grad
 from numpy_rnn.typing import Array, MaybeArray
 from torch_rnn.dropout import next_dropout_masks, next_mask
@@ -67,7 +67,8 @@ def check_parity(
     beside it. It is given, read-only, ``x``, the initial states ``h_0`` (and ``c_0``; zeros where ``state`` is None),
     the parameters and the upstream gradients ``doutput``, ``dh_n`` (and ``dc_n``), and returns what it computes, in a
     dict: ``output``, ``h_n``, ``c_n``, ``dx``, ``dh_0``, ``dc_0``, ``d`` before the name of a parameter, or some of
-    these. (So does a port that ``rnn-parity vectors check`` judges.) Here W_hh stands where its transpose belongs:
+    these. (So does a port that ``rnn-parity vectors check`` judges.) What has another shape differs infinitely. Here
+    W_hh stands where its transpose belongs:
 
     >>> def port(given):
     ...     h, w_hh, dh = [*given["h_0"]], given["weight_hh_l0"], given["dh_n"][0]
@@ -85,8 +86,9 @@ def check_parity(
     likely bug: w-hh-transposed-in-backward: the backward multiplies by W_hh's transpose where the forward asks
                 for W_hh (dweight_hh_l0)
 
-    Raises ``ValueError`` if the two modules have not the same parameters, ``TypeError`` for a module that has no twin
-    and came without one, and whatever the module raises for its input.
+    Raises ``ValueError`` if the two modules have not the same parameters, and for a port that returns names that are
+    none or writes into what it is given; ``TypeError`` for a module that has no twin and came without one, and for a
+    port that returns no dict or no arrays of real numbers; and whatever the module raises for its input.
     """
     if isinstance(module, torch.nn.Module):
         if torch_module is not None:
@@ -108,7 +110,7 @@ def check_parity(
         if isinstance(theirs, torch.nn.Dropout) and theirs.training:
             options["mask"] = next_mask(theirs.p, arrays[0])
         outputs = _flatten(ours(*_arguments(leaves), **options))
-        rng = np.random.default_rng(seed)
+        rng = generator(seed)
         upstream = [rng.normal(size=output.shape).astype(output.dtype) for output in outputs]
         numpy_rnn.backward(outputs, upstream)
 
@@ -145,11 +147,11 @@ def _check_port(
         raise TypeError(f"module must be a module or a function of arrays, got {type(port).__name__}")
     if module is None:
         raise TypeError("torch_module must be given where module is a function of arrays")
-    if isinstance(module, torch.nn.RNNBase) and len(arrays) == 1:
+    if isinstance(module, torch.nn.RNNBase | torch.nn.RNNCellBase) and len(arrays) == 1:
         arrays = [*arrays, *_zero_states(module, arrays[0])]
     with _borrowed(module), torch.enable_grad():
         leaves, outputs = _torch_forward(module, arrays, lengths)
-        rng = np.random.default_rng(seed)
+        rng = generator(seed)
         upstream = [rng.normal(size=tuple(y.shape)).astype(to_array(y).dtype) for y in outputs]
         torch.autograd.backward(outputs, [torch.from_numpy(d) for d in upstream])
         expected: dict[str, Any] = dict(zip(OUTPUTS, map(to_array, outputs), strict=False))
@@ -161,11 +163,21 @@ def _check_port(
     given |= {name: to_array(parameter) for name, parameter in module.named_parameters()}
     for array in given.values():
         array.flags.writeable = False
-    results = {name: np.asarray(result) for name, result in port(given).items()}
-    if not results or not set(results) <= {name for name, array in expected.items() if array is not None}:
-        raise ValueError(f"module must return some of {', '.join(expected)}, got {', '.join(results) or 'none'}")
-    numbers = {name: (result, expected[name]) for name, result in results.items()}
-    rows = tuple(compare(name, a, b) for name, (a, b) in numbers.items())
+    results = guarded("module", port, given)
+    expected = {name: array for name, array in expected.items() if array is not None}
+    if not isinstance(results, Mapping):
+        raise TypeError(f"module must return a dict of some of {', '.join(expected)}, got {type(results).__name__}")
+    if not results or not set(results) <= set(expected):
+        raise ValueError(
+            f"module must return some of {', '.join(expected)}, got {', '.join(map(str, results)) or 'none'}"
+        )
+    numbers = {name: (real_array(f"{name} of module", a), expected[name]) for name, a in results.items()}
+    rows = tuple(
+        compare(name, a, b)
+        if a.shape == b.shape
+        else Comparison(name, a.shape, np.inf, np.inf, np.inf, (), np.nan, np.nan, b.shape)
+        for name, (a, b) in numbers.items()
+    )
     report = ParityReport(rows, PARITY[upstream[0].dtype], ("port", "torch"))
     if report.ok:
         return report
@@ -175,7 +187,10 @@ def _check_port(
 def _arrays(x: Any, state: State) -> list[Array]:
     """Copies of the input and of the initial states that are given."""
     states = () if state is None else tuple(state) if isinstance(state, tuple | list) else (state,)
-    return [to_array(value) if isinstance(value, torch.Tensor) else np.array(value) for value in (x, *states)]
+    return [
+        to_array(value) if isinstance(value, torch.Tensor) else real_array(name, value).copy()
+        for name, value in zip(("x", *["state"] * len(states)), (x, *states), strict=True)
+    ]
 
 
 def _torch_forward(module: torch.nn.Module, arrays: list[Array], lengths: ArrayLike | None) -> tuple[Any, list[Any]]:
@@ -184,8 +199,11 @@ def _torch_forward(module: torch.nn.Module, arrays: list[Array], lengths: ArrayL
     return leaves, _flatten(call(module, _arguments(leaves), lengths))
 
 
-def _zero_states(module: torch.nn.RNNBase, x: Array) -> list[Array]:
+def _zero_states(module: torch.nn.RNNBase | torch.nn.RNNCellBase, x: Array) -> list[Array]:
     """The initial states that PyTorch takes where none are given."""
+    if isinstance(module, torch.nn.RNNCellBase):
+        zeros = np.zeros((*x.shape[:-1], module.hidden_size), x.dtype)
+        return [zeros, zeros.copy()][: 2 if isinstance(module, torch.nn.LSTMCell) else 1]
     parts = module.num_layers * (1 + module.bidirectional)
     batch = x.shape[:-1][0 if module.batch_first else 1 :][:1] if x.ndim == 3 else ()
     sizes = [module.proj_size or module.hidden_size, module.hidden_size][: 2 if module.mode == "LSTM" else 1]
@@ -209,10 +227,10 @@ def _diagnosis(
     case_arrays |= dict(zip(("x", *STATES), arrays, strict=False))
     case_arrays |= {f"d{name}": d for name, d in zip(OUTPUTS, upstream, strict=False)}
     if module.batch_first:
+        misshapen = {name for name in got if got[name].shape != expected[name].shape}
         for results in (case_arrays, got, expected):
-            results |= {
-                name: results[name].swapaxes(0, 1) for name in ("x", "dx", "output", "doutput") if name in results
-            }
+            turned = {"x", "dx", "output", "doutput"} & set(results) - misshapen
+            results |= {name: results[name].swapaxes(0, 1) for name in turned}
     case = Case(
         module.mode.lower().partition("_")[0],
         {name: array.astype(np.float64) for name, array in case_arrays.items()},

@@ -86,7 +86,7 @@ def pulls() -> Sketch:
     panels[1].plot(z, cross, color=FORWARD, linewidth=1.6)
     panels[1].plot(z, -4 * (1 + cross) * cross**2, color=CUT, linewidth=1.6)
     panels[1].text(2.4, -0.5, "cross entropy", color=FORWARD, size=12, ha="center", va="center")
-    panels[1].text(-4.3, -0.45, "squared error\nof the\nprobabilities", color=CUT, size=12, ha="center", va="center")
+    panels[1].text(-3.9, -0.45, "squared error\nof the\nprobabilities", color=CUT, size=12, ha="center", va="center")
     return s
 
 

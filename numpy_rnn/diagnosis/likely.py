@@ -66,7 +66,7 @@ def diagnose(
     ours: Mapping[str, Array],
     case: Case | None = None,
     *,
-    tolerance: float = 1e-12,
+    tolerance: float | Mapping[str, float] = 1e-12,
     known: tuple[Mapping[str, str], Mapping[str, Replay]] | None = None,
 ) -> Diagnosis:
     """Propose which bug made ``theirs`` differ from ``ours``, which are right.
@@ -82,22 +82,23 @@ def diagnose(
     results of: then every known bug is recomputed for it, and one is proposed if it gives the wrong arrays and leaves
     the right ones alone. ``known`` are other bugs to try: what to look for, and how to recompute each, by name.
     Without either, and for what no bug gives, the arrays themselves are looked at: ``numpy_rnn.diagnosis.signatures``.
-    Arrays agree within ``tolerance`` of their scale; a bug must give theirs within that, at least 1e-9, and within a
-    tenth of their error.
+    Arrays agree within ``tolerance`` of their scale, one for all or by name; a bug must give theirs within that, at
+    least 1e-9, and within a tenth of their error.
 
     A proposal is no proof: what is wrong for another reason may look the same. A random error looks like nothing known.
     """
     shared = [name for name in theirs if name in ours]
     theirs = {name: np.asarray(theirs[name], np.float64) for name in shared}
     ours = {name: np.asarray(array, np.float64) for name, array in ours.items()}
-    wrong = [n for n in shared if not _same(theirs[n], ours[n], tolerance)]
+    tolerances = tolerance if isinstance(tolerance, Mapping) else dict.fromkeys(shared, tolerance)
+    wrong = [n for n in shared if not _same(theirs[n], ours[n], tolerances[n])]
     found: dict[str, Finding] = {}
     if case is not None:
         bugs = possible(case, bugs_of(case), "output" in shared and "output" not in wrong)
         known = bugs, {bug: partial(replay, case, bug) for bug in bugs}
     if known is not None and wrong:
-        found |= _replayed(theirs, ours, wrong, *known, tolerance)
-    found = _with_signatures(found, theirs, ours, wrong, case, tolerance)
+        found |= _replayed(theirs, ours, wrong, *known, tolerances)
+    found = _with_signatures(found, theirs, ours, wrong, case, tolerances)
     return _chosen(found, wrong)
 
 
@@ -111,7 +112,7 @@ def _replayed(
     wrong: Sequence[str],
     texts: Mapping[str, str],
     replays: Mapping[str, Replay],
-    tolerance: float,
+    tolerances: Mapping[str, float],
 ) -> dict[str, Finding]:
     """The bugs that give at least one of the wrong tensors, and none of the right ones otherwise than it is."""
     found = {}
@@ -119,12 +120,14 @@ def _replayed(
         results = replays[bug]()
         given = {name: results[name] for name in theirs if name in results}
         explained = [
-            name for name in wrong if name in given and _gives(given[name], theirs[name], ours[name], tolerance)
+            name for name in wrong if name in given and _gives(given[name], theirs[name], ours[name], tolerances[name])
         ]
         # One or two numbers within 2e-4 may agree by chance with one of a hundred bugs; within 1e-9 they do not.
         evidence = sum(theirs[name].size for name in explained)
-        if (evidence > 2 or (evidence and tolerance <= 1e-6)) and all(
-            close(array, ours[name], max(10 * tolerance, MATCH)) for name, array in given.items() if name not in wrong
+        if (evidence > 2 or any(tolerances[name] <= 1e-6 for name in explained)) and all(
+            close(array, ours[name], max(10 * tolerances[name], MATCH))
+            for name, array in given.items()
+            if name not in wrong
         ):
             found[bug] = Finding(bug, text, tuple(explained))
     return found
@@ -143,7 +146,7 @@ def _with_signatures(
     ours: Mapping[str, Array],
     wrong: Sequence[str],
     case: Case | None,
-    tolerance: float,
+    tolerances: Mapping[str, float],
 ) -> dict[str, Finding]:
     blocks = None if case is None else {case.gates: LETTERS[case.cell]}
     factors = {}
@@ -152,7 +155,7 @@ def _with_signatures(
         factors = {"1/B": 1 / B, "1/T": 1 / T, "1/(T*B)": 1 / (T * B), "B": B, "T": T, "T*B": T * B}
     by_bug: dict[str, Finding] = {}
     for name in wrong:
-        for bug, text in signatures(name, theirs[name], ours, tolerance, factors, blocks):
+        for bug, text in signatures(name, theirs[name], ours, tolerances[name], factors, blocks):
             former = by_bug[bug].tensors if bug in by_bug else ()
             by_bug[bug] = Finding(bug, text, (*former, name))
     doubled = by_bug.get("factor-2")

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from torch_rnn.cli.options import DTYPES, BadInput, all_of, check_file
+from torch_rnn.cli.options import DTYPES, BadInput, all_of, blaming, check_file
 
 if TYPE_CHECKING:  # torch, rich and threadpoolctl are loaded when the command runs
     from torch_rnn.measure.accuracy import Settings
@@ -67,7 +67,8 @@ def run(args: argparse.Namespace) -> int:
     except MemoryError as error:
         raise BadInput("not enough memory for the largest shapes: try --quick") from error
     if args.json is not None:  # first of all, should nobody listen to the rest
-        write_json(args.json, record)
+        with blaming("--json", args.json):
+            write_json(args.json, record)
     print(text(record))
     if args.json is not None:
         print(f"\nwrote {args.json}")

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from torch_rnn.cli.options import DTYPES, BadInput, all_of, check_file, whole
+from torch_rnn.cli.options import DTYPES, BadInput, all_of, blaming, check_file, whole
 
 if TYPE_CHECKING:  # torch, matplotlib, rich and threadpoolctl are loaded when the command runs
     from torch_rnn.measure.bench import Record, Settings
@@ -86,10 +86,12 @@ def run(args: argparse.Namespace) -> int:
 
     written = []
     if args.json is not None:  # first of all, should nobody listen to the rest
-        write_json(args.json, record)
+        with blaming("--json", args.json):
+            write_json(args.json, record)
         written.append(args.json)
     if args.chart is not None:
-        _draw(args.chart, record)
+        with blaming("--chart", args.chart):
+            _draw(args.chart, record)
         written.append(args.chart)
     print(report.markdown(record) if args.markdown else report.text(record))
     if old is not None:

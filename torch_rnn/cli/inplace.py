@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from torch_rnn.cli.options import BadInput
+from torch_rnn.cli.options import BadInput, blaming
 
 SUMMARY = 'explain "modified by an inplace operation" in an RNN loop, by experiment'
 DESCRIPTION = """\
@@ -59,7 +59,8 @@ def run(args: argparse.Namespace) -> int:
 
     results = story.results([args.variant] if args.variant else VARIANTS)
     if args.json is not None:
-        write_json(args.json, {name: story.as_json(r) for name, r in results.items()})
+        with blaming("--json", args.json):
+            write_json(args.json, {name: story.as_json(r) for name, r in results.items()})
     if args.variant:
         print(story.detail(results[args.variant]))
     else:

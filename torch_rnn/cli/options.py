@@ -6,7 +6,8 @@ import argparse
 import math
 import shlex
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
@@ -133,6 +134,15 @@ def check_file(option: str, path: Path) -> None:
             pass
     except OSError as error:
         raise BadInput(f"argument {option}: cannot write into {path.parent}: {error.strerror or error}") from error
+
+
+@contextmanager
+def blaming(option: str, path: Path) -> Iterator[None]:
+    """Raise ``BadInput`` for what cannot be written after all: the disk may have filled up meanwhile."""
+    try:
+        yield
+    except OSError as error:
+        raise BadInput(f"argument {option}: cannot write {path}: {error.strerror or error}") from error
 
 
 def blamed(message: str) -> str | None:

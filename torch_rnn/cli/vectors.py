@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from torch_rnn.cli.curves import directory
 from torch_rnn.cli.options import BadInput, positive
 from torch_rnn.vectors.cases import all_specs
 
@@ -57,7 +58,8 @@ gru-deep/dx, rnn/sgd/3/weight_ih_l0. In Python:
   numpy.savez("results.npz", **{"lstm/output": ..., "lstm/dx": ...})
 
 It may hold some of them only: those are judged, and what lacks is listed. What
-goes into a case (lstm/x) may be there too, and is compared as well.
+goes into a case (lstm/x) may be there too: it is named if it is wrong, and
+counts for nothing if it is right. Each array is judged by its own dtype.
 
 Printed: for each case that is wrong its worst tensors, with the largest error,
 relative to the tensor's largest entry ("error/scale") and in units in the last
@@ -70,17 +72,17 @@ verdict. Nothing is written."""
 def add_options(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="what", required=True)
     export = commands.add_parser("export", help="write the golden vectors", description=EXPORT, epilog=EPILOG)
-    export.add_argument("--out", type=Path, required=True, metavar="DIR", help="the directory to write into")
+    export.add_argument("--out", type=directory, required=True, metavar="DIR", help="the directory to write into")
     export.set_defaults(parser=export, act=_export)
     check = commands.add_parser("check", help="judge a port's results", description=CHECK, epilog=EPILOG)
-    check.add_argument("directory", type=Path, metavar="DIR", help="what export wrote")
+    check.add_argument("directory", type=directory, metavar="DIR", help="what export wrote")
     check.add_argument("--theirs", type=Path, required=True, metavar="FILE", help="the port's results")
     check.add_argument(
         "--tolerance",
         type=positive,
         metavar="X",
-        help="largest error allowed, of each tensor's largest entry (default: 1e-12 for float64, 2e-4 where some "
-        "arrays are float32)",
+        help="largest error allowed, of each tensor's largest entry (default: 1e-12 for float64 arrays, 2e-4 for "
+        "float32)",
     )
     check.set_defaults(parser=check, act=_check)
 

@@ -20,7 +20,7 @@ from numpy_rnn.diagnosis.optimizers import BUGS, replay_steps
 from numpy_rnn.gradcheck import Comparison, Report, compare
 from numpy_rnn.typing import Array
 from numpy_rnn.weights import NonFiniteWeightsWarning, load_weights
-from torch_rnn.vectors.manifest import FILES, FORMAT, MANIFEST
+from torch_rnn.vectors.manifest import FILES, FORMAT, MANIFEST, OWN_HASH, digest
 
 
 class NotComparable(ValueError):
@@ -42,6 +42,11 @@ class Golden:
         """The names of what goes into a case."""
         return {key for key, entry in self.manifest["cases"][name]["tensors"].items() if "from" in entry}
 
+    def is_result(self, name: str) -> bool:
+        """Whether CASE/TENSOR is what a port computes, not what goes into the case."""
+        case, _, key = name.partition("/")
+        return "from" not in self.manifest["cases"][case]["tensors"][key]
+
     def case(self, name: str) -> Case:
         """A case for ``numpy_rnn.diagnosis``."""
         entry, tensors = self.manifest["cases"][name], self.of_case(name)
@@ -56,7 +61,7 @@ class CaseResult:
     name: str
     rows: tuple[Comparison, ...]  # of the tensors that differ, worst first; wrong shapes have no numbers
     shapes: tuple[str, ...]  # what is to be said of wrong shapes
-    compared: int
+    compared: int  # what the port computed, and what it was given if that is wrong
     steps_wrong: int  # of the optimizers, where the gradients are wrong already
     diagnosis: Diagnosis | None
     columns: tuple[str, str] = ("theirs", "golden")
@@ -72,8 +77,7 @@ class Verdict:
 
     results: tuple[CaseResult, ...]
     missing: Mapping[str, tuple[str, ...]]  # by case
-    tolerance: float
-    dtype: str
+    tolerances: Mapping[str, float]  # by the dtypes of their results
 
     @property
     def ok(self) -> bool:
@@ -87,10 +91,14 @@ def load(directory: Path) -> Golden:
     """
     try:
         manifest = json.loads((directory / MANIFEST).read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise NotComparable(f"{directory / MANIFEST} is no JSON: {error}") from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise NotComparable(f"{directory / MANIFEST} must have the format {FORMAT!r}: export it again")
+    if manifest.get(OWN_HASH) != digest(manifest):
+        raise NotComparable(
+            f"{directory / MANIFEST} is not what was exported, or older: its hash differs; export it again"
+        )
     path = next((directory / file for file in FILES if (directory / file).exists()), directory / FILES[0])
     if hashlib.sha256(path.read_bytes()).hexdigest() != manifest["sha256"][path.name]:
         raise NotComparable(f"{path} is not what was exported: its hash differs from the manifest's")
@@ -100,7 +108,8 @@ def load(directory: Path) -> Golden:
 def load_theirs(path: Path, golden: Golden) -> dict[str, Array]:
     """Read somebody's results.
 
-    Raises ``NotComparable`` for a file that cannot be read, unknown names, and arrays that are not floating-point.
+    Raises ``NotComparable`` for a file that cannot be read, unknown names, arrays that are not floating-point, and a
+    file without results.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NonFiniteWeightsWarning)  # the comparison says where
@@ -112,46 +121,59 @@ def load_theirs(path: Path, golden: Golden) -> dict[str, Array]:
         raise NotComparable(f"{path} holds no arrays")
     for name, array in theirs.items():
         if name not in golden.tensors:
-            near = difflib.get_close_matches(name, golden.tensors, 1, 0.5)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise NotComparable(f"{path} has the name {name!r}, expected CASE/TENSOR as in {MANIFEST}{hint}")
+            raise NotComparable(
+                f"{path} has the name {name!r}, expected CASE/TENSOR as in {MANIFEST}{_meant(name, golden)}"
+            )
         if array.dtype.kind != "f":
             raise NotComparable(f"{name!r} of {path} must be of floating-point numbers, got {array.dtype}")
+    if not any(map(golden.is_result, theirs)):
+        raise NotComparable(f"{path} holds only what goes into a case, such as {next(iter(theirs))!r}, and no results")
     return theirs
 
 
-def check(golden: Golden, theirs: Mapping[str, Array], tolerance: float | None = None) -> Verdict:
-    """Judge every tensor that theirs has.
+def _meant(name: str, golden: Golden) -> str:
+    """Ask for a name that is near in both its parts: long names of cases alone make any two names alike."""
+    case, _, key = name.partition("/")
+    cases = difflib.get_close_matches(case, golden.manifest["cases"], 1)
+    keys = difflib.get_close_matches(key, golden.manifest["cases"][cases[0]]["tensors"], 1) if cases else []
+    return f"; did you mean '{cases[0]}/{keys[0]}'?" if keys else ""
 
-    ``tolerance``, of each tensor's largest entry, is by default the manifest's for the least exact dtype among theirs.
+
+def check(golden: Golden, theirs: Mapping[str, Array], tolerance: float | None = None) -> Verdict:
+    """Judge every tensor that theirs has, each by itself.
+
+    ``tolerance``, of each tensor's largest entry, is by default the manifest's for the tensor's dtype.
 
     Raises ``NotComparable`` for a dtype that has no tolerance.
     """
-    dtype = min({array.dtype for array in theirs.values()}, key=lambda d: d.itemsize).name
-    if tolerance is None:
-        if dtype not in golden.manifest["tolerances"]:
+    known, tolerances = golden.manifest["tolerances"], {}
+    for dtype in sorted({array.dtype for array in theirs.values()}, key=lambda dtype: -dtype.itemsize):
+        if tolerance is None and dtype.name not in known:
             raise NotComparable(f"theirs holds {dtype}, for which no tolerance is known: give one")
-        tolerance = float(golden.manifest["tolerances"][dtype])
+        tolerances[dtype.name] = float(known[dtype.name]) if tolerance is None else tolerance
     results, missing = [], {}
     for name in golden.manifest["cases"]:
         ours = golden.of_case(name)
         got = {key: theirs[f"{name}/{key}"] for key in ours if f"{name}/{key}" in theirs}
         if got:
-            results.append(_case(golden, name, ours, got, tolerance))
+            results.append(_case(golden, name, ours, got, tolerances))
         lacking = tuple(key for key in ours if key not in got and key not in golden.given(name))
         if lacking:
             missing[name] = lacking
-    return Verdict(_likeliest_first(results), missing, tolerance, dtype)
+    judged = {array.dtype.name for name, array in theirs.items() if golden.is_result(name)}
+    shown = {dtype: within for dtype, within in tolerances.items() if dtype in judged}
+    return Verdict(_likeliest_first(results), missing, shown)
 
 
 def _case(
-    golden: Golden, name: str, ours: Mapping[str, Array], got: Mapping[str, Array], tolerance: float
+    golden: Golden, name: str, ours: Mapping[str, Array], got: Mapping[str, Array], tolerances: Mapping[str, float]
 ) -> CaseResult:
+    tolerance = {key: tolerances[a.dtype.name] for key, a in got.items()}
     shapes = {
         key: f"{key} is {a.shape}, expected {ours[key].shape}" for key, a in got.items() if a.shape != ours[key].shape
     }
     rows = {key: compare(key, a.astype(np.float64), ours[key]) for key, a in got.items() if key not in shapes}
-    wrong = {key: row for key, row in rows.items() if not row.relative <= tolerance}
+    wrong = {key: row for key, row in rows.items() if not row.relative <= tolerance[key]}
     steps = {key for key in ours if "/" in key}
     follows: set[str] = set()
     diagnosis = None
@@ -163,11 +185,12 @@ def _case(
         diagnosis = _optimizers(golden, name, ours, {key: a for key, a in got.items() if key in steps}, tolerance)
     shown = sorted((row for key, row in wrong.items() if key not in follows), key=lambda row: -row.relative)
     said = tuple(text for key, text in shapes.items() if key not in follows)
-    return CaseResult(name, tuple(shown), said, len(got), len(follows), diagnosis)
+    counted = got.keys() - (golden.given(name) - {*wrong, *shapes})
+    return CaseResult(name, tuple(shown), said, len(counted), len(follows), diagnosis)
 
 
 def _optimizers(
-    golden: Golden, name: str, ours: Mapping[str, Array], got: Mapping[str, Array], tolerance: float
+    golden: Golden, name: str, ours: Mapping[str, Array], got: Mapping[str, Array], tolerance: Mapping[str, float]
 ) -> Diagnosis:
     """Where the gradients are right, or not given, and the steps are wrong."""
     case, found = golden.case(name), []
@@ -203,12 +226,12 @@ def text(verdict: Verdict) -> str:
     parts = []
     for result in verdict.results:
         if result.wrong:
-            parts.append(_told(result, verdict.tolerance))
+            parts.append(_told(result))
     if verdict.missing:
         parts.append(_missing(verdict))
     compared = sum(result.compared for result in verdict.results)
     wrong = sum(result.wrong for result in verdict.results)
-    within = f"{verdict.tolerance:.0e} of their scale ({verdict.dtype})"
+    within = " and ".join(f"{bound:.0e} of their scale ({dtype})" for dtype, bound in verdict.tolerances.items())
     if not wrong:
         parts.append(f"all {compared} tensors of {len(verdict.results)} cases are within {within}")
     else:
@@ -218,10 +241,10 @@ def text(verdict: Verdict) -> str:
     return "\n\n".join(parts)
 
 
-def _told(result: CaseResult, tolerance: float) -> str:
+def _told(result: CaseResult) -> str:
     lines = [f"{result.name}: {result.wrong} of {result.compared} differ"]
     if result.rows:
-        table = Report(result.rows[:ROWS], tolerance, result.columns).table().splitlines()[:-1]
+        table = Report(result.rows[:ROWS], 0, result.columns).table().splitlines()[:-1]
         lines += [line.removesuffix("FAIL").rstrip() for line in table]
     if len(result.rows) > ROWS:
         lines.append(f"and {len(result.rows) - ROWS} more")

@@ -22,7 +22,7 @@ from torch_rnn.tolerances import PARITY
 from torch_rnn.twins import to_array, twin
 from torch_rnn.vectors.cases import OPTIMIZERS, STEPS, Spec, all_specs
 from torch_rnn.vectors.formula import TEXT
-from torch_rnn.vectors.manifest import EQUATIONS, FILES, FORMAT, MANIFEST, NAMES, dumps
+from torch_rnn.vectors.manifest import EQUATIONS, FILES, FORMAT, MANIFEST, NAMES, OWN_HASH, digest, dumps
 from torch_rnn.version import project_version
 
 
@@ -174,7 +174,7 @@ def _entry(spec: Spec, given: Mapping[str, Array], ours: Mapping[str, Array], wo
 def _manifest(cases: Mapping[str, Any], directory: Path) -> dict[str, Any]:
     hashes = {file: hashlib.sha256((directory / file).read_bytes()).hexdigest() for file in FILES}
     packages = {name: version(name) for name in ("numpy", "torch", "safetensors")}
-    return {
+    manifest = {
         "format": FORMAT,
         "versions": {"rnn-parity": project_version(), **packages},
         "sha256": hashes,
@@ -186,3 +186,4 @@ def _manifest(cases: Mapping[str, Any], directory: Path) -> dict[str, Any]:
         "optimizers": {name: {**settings, "steps": STEPS} for name, settings in OPTIMIZERS.items()},
         "cases": cases,
     }
+    return manifest | {OWN_HASH: digest(manifest)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -53,6 +54,15 @@ EQUATIONS = {
     ],
     "steps": ["each step: all gradients anew, of the same loss, then one step of every parameter"],
 }
+
+
+OWN_HASH = "sha256_of_all_else_here"
+
+
+def digest(manifest: Mapping[str, Any]) -> str:
+    """Return the hash of all that the manifest says but its own hash."""
+    rest = {key: value for key, value in manifest.items() if key != OWN_HASH}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
 def dumps(manifest: Mapping[str, Any]) -> str:
