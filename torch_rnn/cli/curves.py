@@ -8,7 +8,7 @@ import os
 import shlex
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +30,7 @@ from torch_rnn.cli.options import (
     seconds,
     whole,
 )
-from torch_rnn.cli.progress import stoppable, training
+from torch_rnn.cli.progress import Stopped, stoppable, training
 from torch_rnn.curves.defaults import LEARNING_RATES, origin
 
 if TYPE_CHECKING:  # torch, matplotlib and rich are loaded when the command runs
@@ -77,10 +77,11 @@ Written into --out, replacing what an earlier run left there:
   snapshot.npz
                what --resume needs; also written every 10 seconds on the way
 
-Ctrl-C (or SIGTERM) ends a run after the step it is at, with all these files. Of
-a run that is killed what is lost is what came after its last snapshot. Either
-goes on with --resume, and every bit of curves.csv and run.json is then what it
-would have been, on the same kind of processor and with the same versions."""
+Ctrl-C (or SIGTERM) ends a run after the step it is at, with all these files; a
+second one stops at once, without those not yet written. Of a run that is killed
+what is lost is what came after its last snapshot. All go on with --resume, and
+every bit of curves.csv and run.json is then what it would have been, on the
+same kind of processor and with the same versions."""
 EPILOG = f"""\
 {own_defaults()}A file of your own has some too: --window is a thousandth of the steps to train
 on, 20 to 200, and --epochs at most 30, fewer where they would make more than
@@ -245,16 +246,23 @@ def run(args: argparse.Namespace) -> int:
     if run.task.note:
         print(textwrap.fill(_plan(run), 78), end="\n\n", flush=True)
     keeper = snapshot.Keeper(run, args.out / snapshot.NAME, args.snapshot_every, _refused)
-    stopped = _train(run, keeper)
-    judged = verdict.judge(run)
-    scores = run.scores()
+    again = f"rnn-parity curves --resume {shlex.quote(str(args.out))}"
     try:
-        paths = report.write(args.out, run, scores, judged, command)  # first of all, should nobody listen to the rest
-        if tensorboard is not None:
-            paths += events.write(tensorboard, run.pairs)
-        failure = None
-    except OSError as error:
-        paths, failure = [], error
+        with stoppable() as signal:  # until the files are there
+            stopped = _train(run, keeper, signal)
+            judged = verdict.judge(run)
+            scores = run.scores()
+            try:
+                paths = report.write(args.out, run, scores, judged, command)  # first, should nobody listen to the rest
+                if tensorboard is not None:
+                    paths += events.write(tensorboard, run.pairs)
+                failure = None
+            except OSError as error:
+                paths, failure = [], error
+    except Stopped as second:
+        sys.stdout.flush()
+        print(f"rnn-parity curves: interrupted before all files were written; {_kept(keeper, again)}", file=sys.stderr)
+        return 128 + second.number
 
     print(_epoch_table(report.epoch_losses(run.pairs)), end="\n\n")
     print(_score_table(run.task, scores) if scores else f"The task {run.task.name} has no test span.", end="\n\n")
@@ -262,15 +270,18 @@ def run(args: argparse.Namespace) -> int:
         print("Both write on by the same random numbers:", *map("  {:<9}{}".format, NAMES, lines), sep="\n", end="\n\n")
     print(textwrap.fill(judged.sentence(), 78, break_on_hyphens=False), end="\n\n")
     print("\n".join(f"wrote {path}" for path in paths))
-    again = f"rnn-parity curves --resume {shlex.quote(str(args.out))}"
     if failure is not None:
-        kept = "nothing is saved for --resume" if keeper.saved is None else f"step {keeper.saved} is saved: {again}"
-        raise BadInput(f"cannot write into {args.out}: {failure.strerror or failure}; {kept}")
+        raise BadInput(f"cannot write into {args.out}: {failure.strerror or failure}; {_kept(keeper, again)}")
     if stopped is not None:
         sys.stdout.flush()
         print(f"stopped at step {len(run.pairs)} of {run.total}; to go on: {again}", file=sys.stderr)
         return 128 + stopped
     return STATUS[judged.outcome]
+
+
+def _kept(keeper: Keeper, again: str) -> str:
+    """Say what --resume can go on from."""
+    return "nothing is saved for --resume" if keeper.saved is None else f"step {keeper.saved} is saved: {again}"
 
 
 def _check_unfinished(directory: Path) -> None:
@@ -406,9 +417,9 @@ def directory(text: str) -> Path:
     return Path(text).expanduser()
 
 
-def _train(run: Run, keeper: Keeper) -> int | None:
+def _train(run: Run, keeper: Keeper, signal: Callable[[], int | None]) -> int | None:
     """Go through the steps and save the run; return the number of the signal that stopped it before its end."""
-    with stoppable() as signal, training(len(run.pairs), run.total) as show:
+    with training(len(run.pairs), run.total) as show:
         for ours, _ in run.train():
             show(ours.loss)
             if signal() is not None:
