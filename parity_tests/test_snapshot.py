@@ -421,7 +421,7 @@ def test_a_file_of_data_is_read_again_and_must_be_the_same(run, monkeypatch, tmp
     table.unlink()
     status, _, err = run("curves", "--resume", "loss-curves")
     assert (status, err.count("\n")) == (2, 1)
-    assert "No such file" in err
+    assert f"argument --resume: expected the run's file {table.resolve()}, got: No such file" in err
     table.write_text(before)
     assert run("curves", "--resume", "loss-curves")[0] == 0
     assert run(*words, "--out", "whole")[0] == 0

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import ast
+import inspect
 import os
 import shlex
 import sys
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -137,7 +138,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     data.add_argument(
         "--split",
-        type=share,
+        type=share(zero=False),
         metavar="S",
         help="share of the time steps that is trained on, the rest is the test (default: 0.8, of a text 0.9)",
     )
@@ -146,7 +147,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     network.add_argument(
         "--dropout",
-        type=share,
+        type=share(zero=True),
         default=0.0,
         metavar="P",
         help="between layers, the same masks on both sides (default: 0)",
@@ -312,8 +313,12 @@ def _resumed(args: argparse.Namespace) -> Run:
         )
     try:
         return snapshot.load(path, epochs=args.epochs)
-    except (ValueError, OSError) as error:
+    except ValueError as error:
         raise BadInput(f"argument --resume: {error}") from error
+    except OSError as error:
+        raise BadInput(
+            f"argument --resume: expected the run's file {error.filename or path}, got: {error.strerror or error}"
+        ) from error
 
 
 def _refused(error: OSError) -> None:
@@ -338,11 +343,27 @@ def prepared(args: argparse.Namespace, loaded: dict[Any, tasks.Task] | None = No
     vars(args).update({"digest": None, **origin(task)})
     for name in ("optimizer_settings", "schedule_settings"):
         setattr(args, name, dict(getattr(args, name)))
+    _check_settings("--optimizer-settings", args.optimizer, NUMPY.optimizers, args.optimizer_settings)
+    if args.schedule is not None:
+        _check_settings("--schedule-settings", args.schedule, NUMPY.schedules, args.schedule_settings)
     settings = Settings(**{field.name: getattr(args, field.name) for field in fields(Settings)})
     try:
         return Run(settings, task=task)
     except (ValueError, TypeError) as error:
         raise BadInput(f"argument {_blamed(str(error), settings)}: {error}") from error
+
+
+def _check_settings(option: str, name: str, kinds: Mapping[str, Any], given: Mapping[str, object]) -> None:
+    """Raise ``BadInput`` for settings that the optimizer or the schedule of that name has not, and that it lacks."""
+    parameters = inspect.signature(kinds[name]).parameters
+    settings = [word for word in parameters if word not in ("params", "lr", "optimizer")]
+    if "lr" in given:
+        raise BadInput(f"argument {option}: expected settings other than lr, which --lr sets, got lr={given['lr']}")
+    if unknown := [word for word in given if word not in settings]:
+        raise BadInput(f"argument {option}: {name} has {', '.join(settings)}, and no setting {unknown[0]!r}")
+    needed = [word for word in settings if parameters[word].default is inspect.Parameter.empty]
+    if missing := [word for word in needed if word not in given]:
+        raise BadInput(f"argument {option}: {name} needs {missing[0]}: expected {missing[0]}=X, got none")
 
 
 def _load(args: argparse.Namespace) -> tasks.Task:
@@ -387,15 +408,21 @@ def _blamed(message: str, settings: Settings) -> str:
     return "--schedule-settings" if settings.schedule is not None and not optimizer else "--optimizer-settings"
 
 
-def share(text: str) -> float:
-    """Parse a number from 0 up to, but without, 1."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < 1:
-        raise argparse.ArgumentTypeError(f"expected a number from 0 and below 1, got {text!r}")
-    return value
+def share(zero: bool) -> Callable[[str], float]:
+    """Return the parser of a number below 1 and above 0, or ``zero`` too."""
+
+    def parse(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = -1.0
+        if not 0 <= value < 1 or (value == 0 and not zero):
+            raise argparse.ArgumentTypeError(
+                f"expected a number {'from 0' if zero else 'above 0'} and below 1, got {text!r}"
+            )
+        return value
+
+    return parse
 
 
 def setting(text: str) -> tuple[str, object]:
@@ -405,7 +432,7 @@ def setting(text: str) -> tuple[str, object]:
         parsed = ast.literal_eval(value)
     except (ValueError, SyntaxError):
         parsed = value
-    if not (equals and name.isidentifier() and value) or name in ("params", "lr", "optimizer"):
+    if not (equals and name.isidentifier() and value):
         raise argparse.ArgumentTypeError(f"expected NAME=VALUE, got {text!r}")
     return name, parsed
 
