@@ -199,8 +199,8 @@ def _place(first: list[str], column: str | None) -> tuple[int, bool]:
         )
     if held := [entry for entry in first if _number(entry) is not None]:
         raise ValueError(
-            f"column must be a number from 1 to {len(first)}, for the file seems to have no header: its first row holds "
-            f"the number {held[0][:40]}, got {came}"
+            f"column must be a number from 1 to {len(first)}, for the file seems to have no header: its first row "
+            f"holds the number {held[0][:40]}, got {came}"
         )
     names = ", ".join(repr(entry[:40]) for entry in first[:20]) + (f" and {len(first) - 20} more" if first[20:] else "")
     raise ValueError(f"column must be one of {names}, or a number from 1 to {len(first)}, got {came}")
