@@ -260,6 +260,25 @@ def test_without_steps_row_is_matched_with_row(tmp_path):
     assert (asked.by, asked.notes[0]) == ("row", "B: 1 of its 4 rows have no partner and are left out")
 
 
+def test_steps_and_epochs_are_matched_only_if_asked_to(tmp_path, run):
+    (tmp_path / "a.csv").write_text("global_step,loss\n" + "".join(f"{i},{1 / (i + 1)}\n" for i in range(30)))
+    (tmp_path / "b.csv").write_text("epoch,loss\n" + "".join(f"{i / 10},{1 / (i + 1)}\n" for i in range(30)))
+    status, _, err = run("compare", "a.csv", "b.csv")
+    assert (status, err) == (
+        2,
+        "rnn-parity compare: error: the logs must count the same, got global_step in A (a.csv) and epoch in B (b.csv); "
+        "--step-column names what to match by, or 'row'\n",
+    )
+    assert compare_logs(tmp_path / "a.csv", tmp_path / "b.csv", step_column="row").outcome == "equal"
+    (tmp_path / "c.csv").write_text((tmp_path / "a.csv").read_text().replace("global_step", "Iter"))
+    assert compare_logs(tmp_path / "a.csv", tmp_path / "c.csv").by == "step"
+
+
+def test_one_common_step_says_nothing_of_growth(tmp_path):
+    marks = hints(compare_logs(write(tmp_path / "a.csv", [0.5]), write(tmp_path / "b.csv", [0.7])))
+    assert [mark[:16] for mark in marks] == ["The first losses"]
+
+
 def test_counting_from_0_and_from_1_is_noticed(tmp_path):
     write(tmp_path / "a.csv", [1.2345, 1.5432, 1.3333])
     (tmp_path / "b.csv").write_text("step,loss\n0,1.2345\n1,1.5432\n2,1.3333\n")
@@ -439,6 +458,14 @@ def test_groups_of_seeds(logs, run):
     assert re.search(r"Different: .* times the spread of the seeds; p = 0\.0079\)", " ".join(out.split()))
     found = summary(compare_logs(a[0], c[0], seeds_a=a[1:], seeds_b=c[1:]))
     assert (found["outcome"], found["seeds"]["p"], found["seeds"]["runs"]) == ("different", 2 / 252, [5, 5])
+    copy = a[0].with_name("copy.csv")
+    copy.write_bytes(a[1].read_bytes())
+    for option, argv in (("a", ["--seeds-a", *a[1:], copy]), ("b", ["--seeds-b", *a[2:], a[1], copy])):
+        status, _, err = run("compare", a[0], c[0], *argv)
+        assert status == 2
+        assert f"argument --seeds-{option}: expected runs from different seeds, got the same curve as " in err
+        assert f"({a[1]}) and as " in err
+        assert err.endswith(f"({copy})\n")
     few = compare_logs(a[0], c[0], seeds_a=a[1:3], seeds_b=c[1:3])
     assert few.sentence().startswith("Cannot tell: with 3 and 3 runs p cannot be below 0.1, and at most 0.01 is called")
     assert "5 runs a side would decide" in few.sentence()

@@ -176,6 +176,8 @@ def test_data_are_looked_for_beside_the_file_read_once_and_made_again_when_they_
     assert pickle.loads(pickle.dumps(wanted[0].task)).digest() == wanted[0].settings.digest
     assert "2 of 2 runs: 2 rounding." in run("sweep", path, "--jobs", "1")[1]
     assert "2 of 2 runs: 2 rounding; 2 of them were there already." in run("sweep", path, "--jobs", "1")[1]
+    digest = wanted[0].settings.digest
+    assert [digest in (tmp_path / "grid" / f"sweep.{end}").read_text() for end in ("csv", "jsonl", "md")] == [1, 1, 0]
     table.write_text("".join(f"{math.cos(i / 3)}\n" for i in range(60)))
     assert "2 of 2 runs: 2 rounding.\ngrid/rows has 2 more, of runs that " in run("sweep", path, "--jobs", "1")[1]
     table.unlink()
@@ -352,7 +354,9 @@ def test_no_scheduler_and_no_worker(run, file, monkeypatch):
     path = file(GRID)
     monkeypatch.setattr(cluster_module, "PATIENCE", 0.2)
     for address in ("tcp://127.0.0.1:9", "nowhere", "foo://127.0.0.1:9"):
-        status, out, err = run("sweep", path, "--scheduler", address)
+        with monkeypatch.context() as patch:
+            patch.setattr(cluster_module, "Client", lambda *_, **__: pytest.fail("made a client that nobody closes"))
+            status, out, err = run("sweep", path, "--scheduler", address)
         assert (status, out) == (2, "")
         assert err == f"rnn-parity sweep: error: argument --scheduler: no scheduler answers at {address}\n"
     with LocalCluster(n_workers=0, dashboard_address=None) as cluster:

@@ -27,8 +27,9 @@ JSON lines, a TensorBoard event file, or the directory of one run's event files.
 The column of the loss is guessed where one is obvious, else name it: behind the
 file, as in run.csv:train_loss, or for all files with --column. Keys within keys
 of JSON are joined by dots. Rows are matched by their step where both logs count
-steps, else one by one. Rows without a loss, or without a partner, are left out;
-of rows with the same step the last wins, as after a restart. All that is said.
+steps, else one by one; steps and epochs are not matched unless --step-column
+says so. Rows without a loss, or without a partner, are left out; of rows with
+the same step the last wins, as after a restart. All that is said.
 
 How much of a difference is rounding only control runs show: the same program
 again, from initial weights moved by one unit in the last place, up or down (in
@@ -109,7 +110,10 @@ def run(args: argparse.Namespace) -> int:
     controls_a, controls_b = read("--controls-a", args.controls_a), read("--controls-b", args.controls_b)
     seeds_a, seeds_b = read("--seeds-a", args.seeds_a), read("--seeds-b", args.seeds_b)
     try:
-        found = compare_logs(a, b, controls_a=controls_a, controls_b=controls_b, seeds_a=seeds_a, seeds_b=seeds_b)
+        found = compare_logs(
+            a, b, step_column=args.step_column,
+            controls_a=controls_a, controls_b=controls_b, seeds_a=seeds_a, seeds_b=seeds_b,
+        )  # fmt: skip
     except ValueError as error:
         raise BadInput(str(error)) from error
     paths = _write(args.out, found) if args.out else []  # first of all, should nobody listen to the rest

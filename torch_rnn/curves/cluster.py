@@ -7,10 +7,12 @@ or a worker cannot import the package, joblib 1.6 waits for ever.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import cast
 
-from distributed import Client, Future, as_completed
+from distributed import Client, Future, Security, as_completed
+from distributed.comm import connect as connect_to
 
 from numpy_rnn.tasks import Task
 from torch_rnn.curves.sweep import Lost, Made, Make, Planned, Row, failed, make_row
@@ -25,6 +27,7 @@ def connect(address: str) -> Client:
     Raises ``Lost``.
     """
     try:
+        asyncio.run(_knock(address))
         client = Client(address, timeout=PATIENCE, set_as_default=False)
     except (OSError, ValueError) as error:
         raise Lost(f"no scheduler answers at {address}") from error
@@ -43,6 +46,15 @@ def connect(address: str) -> Client:
         client.close()
         raise
     return client
+
+
+async def _knock(address: str) -> None:
+    """Raise ``OSError`` or ``ValueError`` unless a scheduler answers.
+
+    A client that finds none raises as it is made, so that nobody can close it; it complains at the end of the process.
+    """
+    comm = await connect_to(address, timeout=PATIENCE, **Security().get_connection_args("client"))
+    await comm.close()
 
 
 def on_cluster(client: Client) -> Make:

@@ -7,6 +7,7 @@ import html
 import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -14,7 +15,7 @@ import numpy as np
 
 from numpy_rnn.typing import Array
 from torch_rnn.curves.logs import Log, read_log
-from torch_rnn.curves.logs_aligned import align
+from torch_rnn.curves.logs_aligned import align, check_units
 from torch_rnn.curves.seeds import Groups, compare_groups
 from torch_rnn.curves.statistic import APART, Evidence, gather, largest_of_last
 from torch_rnn.curves.verdict import BUG, OPEN, ROUNDING
@@ -183,8 +184,9 @@ def compare_logs(
     program: with some the two groups of runs are compared, "different" or "not different". Without either nothing shows
     what rounding does, and only equal curves are judged; ``torch_rnn.curves.logs_hints`` says what they look like.
 
-    Raises ``ValueError`` for a source that is no log, for logs without a common step, for controls that start
-    elsewhere than their run, and for controls and seeds together.
+    Raises ``ValueError`` for a source that is no log, for logs that count unlike things (step and epoch) without a
+    ``step_column``, or have no step in common, for controls that start elsewhere than their run, for a curve that one
+    group of seeds has twice, and for controls and seeds together.
     """
     if (controls_a or controls_b) and (seeds_a or seeds_b):
         raise ValueError("controls and seeds must not be given together: seeds start from other weights")
@@ -195,6 +197,8 @@ def compare_logs(
     ]
     of_a = len(controls_a) + len(seeds_a)
     names = ["A", "B", *_numbered("A", kind, of_a), *_numbered("B", kind, len(logs) - 2 - of_a)]
+    if step_column is None:
+        check_units(logs, names)
     aligned = align(logs, names)
     end, stopped, notes = aligned.end(len(logs) if kind == "seeds" else 2), "", [*aligned.notes]
     if (logs[0].source, logs[0].column) == (logs[1].source, logs[1].column):
@@ -225,6 +229,7 @@ def compare_logs(
     if end == 0:
         return replace(found, reason=f"{stopped}, the first")
     if kind == "seeds":
+        _check_seeds(aligned.losses, logs, names, of_a)
         groups = compare_groups(np.column_stack([a_loss, a_others]), np.column_stack([b_loss, b_others]))
         return replace(found, groups=groups, outcome=groups.outcome)
     if kind == "controls":
@@ -270,6 +275,18 @@ def _check_controls(found: LogComparison, logs: Sequence[Log], names: Sequence[s
                 f"{name} ({log.source}) must be its run again from weights moved by one unit in the last place, got a "
                 f"first loss of {control[0]:.8g} for {run[0]:.8g}; other seeds are given with --seeds-a and --seeds-b"
             )
+
+
+def _check_seeds(losses: Array, logs: Sequence[Log], names: Sequence[str], of_a: int) -> None:
+    """Refuse a run that its own group has twice: it would count as evidence twice."""
+    group_a, group_b = [0, *range(2, 2 + of_a)], [1, *range(2 + of_a, len(logs))]
+    for option, group in (("--seeds-a", group_a), ("--seeds-b", group_b)):
+        for one, other in combinations(group, 2):
+            if np.array_equal(losses[:, one], losses[:, other], equal_nan=True):
+                raise ValueError(
+                    f"argument {option}: expected runs from different seeds, got the same curve as {names[one]} "
+                    f"({logs[one].source}) and as {names[other]} ({logs[other].source})"
+                )
 
 
 def _judged(found: LogComparison) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from functools import reduce
 import numpy as np
 
 from numpy_rnn.typing import Array
-from torch_rnn.curves.logs import Log
+from torch_rnn.curves.logs import STEPS, Log
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +49,25 @@ def align(logs: Sequence[Log], names: Sequence[str]) -> Aligned:
         if dropped := len(log.losses) - len(steps):
             notes.append(f"{name}: {dropped} of its {len(log.losses)} rows have no partner and are left out")
     return Aligned(by, steps, np.column_stack(losses), tuple(notes))
+
+
+def check_units(logs: Sequence[Log], names: Sequence[str]) -> None:
+    """Raise ``ValueError`` if all logs count, and not all the same: step 3 is not epoch 3."""
+    counters = [log.step_column for log in logs if log.step_column is not None]
+    if len(counters) < len(logs):
+        return  # rows are counted
+    for name, counter in zip(names, counters, strict=True):
+        if _unit(counter) != _unit(counters[0]):
+            raise ValueError(
+                f"the logs must count the same, got {counters[0]} in {names[0]} ({logs[0].source}) and {counter} in "
+                f"{name} ({logs[names.index(name)].source}); --step-column names what to match by, or 'row'"
+            )
+
+
+def _unit(counter: str) -> str:
+    """Return what a column counts: steps go by many names."""
+    counter = counter.lower()
+    return "step" if counter in STEPS and counter != "epoch" else counter
 
 
 def _shift(first: Array, second: Array) -> list[str]:

@@ -13,8 +13,10 @@ JUMP = 100  # a difference that grows by this factor from one logged step to the
 
 
 def hints(found: LogComparison) -> list[str]:
-    """Say how the curves start and how their difference grows."""
-    return [start(found), shape(found)] if found.first_different is not None else []
+    """Say how the curves start and, where there are steps to see it at, how their difference grows."""
+    if found.first_different is None:
+        return []
+    return [start(found), shape(found)] if len(found.steps) > 1 else [start(found)]
 
 
 def start(found: LogComparison) -> str:

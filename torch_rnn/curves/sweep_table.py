@@ -71,6 +71,8 @@ def _write_csv(path: Path, columns: Sequence[str], flat: Sequence[Mapping[str, A
 def markdown(wanted: Sequence[Planned], rows: Mapping[Planned, Row]) -> str:
     """Return a page: the settings that all runs share, a table of the rows, what its columns mean."""
     settings = [asdict(run.settings) for run in wanted]
+    for entry in settings:
+        del entry["digest"]  # 64 characters, for programs; the data have a name
     differ = [name for name in settings[0] if any(entry[name] != settings[0][name] for entry in settings)]
     shared = {name: value for name, value in settings[0].items() if name not in differ and _cell(value)}
     lines = [[*differ, "verdict", "of rounding", "separate", "growth", "loss", "test error", "baseline", "remark"]]
