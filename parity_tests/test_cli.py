@@ -174,7 +174,20 @@ def test_every_option_reaches_the_run_and_the_settings_line(call, tmp_path, argv
         (["--task", "adding", "--window", "5"], "argument --window: window must be 10, .*, got 5"),
         (["--optimizer-settings", "momentum"], "argument --optimizer-settings: expected NAME=VALUE, got 'momentum'"),
         (["--optimizer-settings", "mass=1"], "argument --optimizer-settings: .*'mass'"),
-        (["--schedule", "steplr"], "argument --schedule-settings: .*step_size.*"),
+        (
+            ["--optimizer-settings", "momentum=.9"],
+            "argument --optimizer-settings: adadelta has rho, eps, weight_decay, maximize, and no setting 'momentum'",
+        ),
+        (
+            ["--optimizer-settings", "lr=3"],
+            "argument --optimizer-settings: expected settings other than lr, which --lr sets, got lr=3",
+        ),
+        (
+            ["--schedule", "steplr"],
+            "argument --schedule-settings: steplr needs step_size: expected step_size=X, got none",
+        ),
+        (["--split", "1"], "argument --split: expected a number above 0 and below 1, got '1'"),
+        (["--split", "0"], "argument --split: expected a number above 0 and below 1, got '0'"),
         (["--schedule-settings", "gamma=1"], "argument --schedule-settings: .*--schedule.*"),
         (["--controls", "-1"], "argument --controls: expected a whole number of at least 0, got '-1'"),
     ],

@@ -221,6 +221,8 @@ def test_no_two_bugs_are_the_same_on_the_plain_case(cell: str) -> None:
     right = replay(case)
     seen: dict[bytes, str] = {}
     for bug in bugs_of(case):
+        if bug.startswith("windows-"):
+            continue  # in one window each is its brother of t=0
         found = replay(case, bug)
         if all(np.array_equal(found[name], right[name]) for name in right):
             continue  # of directions, layers, windows or a projection
@@ -381,6 +383,33 @@ def test_bad_ports_are_refused() -> None:
         for port in (module, lambda given: {}):
             with pytest.raises(ValueError, match="seed must be a whole number"):
                 check_parity(port, x, torch_module=None if port is module else module, seed=seed)  # type: ignore[arg-type]
+
+
+def test_a_gradient_in_float32_is_named_and_an_error_of_that_size_is_not() -> None:
+    rng = np.random.default_rng(0)
+    right = {"dw": rng.normal(size=(5, 3)), "db": rng.normal(size=3)}
+    named = "rounded-to-float32"
+    report = check_backward(
+        lambda x, w: np.tanh(x @ w),
+        lambda d, x, w: [
+            g.astype(np.float32) for g in (d * (1 - np.tanh(x @ w) ** 2) @ w.T, x.T @ (d * (1 - np.tanh(x @ w) ** 2)))
+        ],
+        {"x": rng.normal(size=(4, 3)), "w": rng.normal(size=(3, 2))},
+    )
+    assert report.diagnosis is not None
+    assert [(f.bug, f.tensors) for group in report.diagnosis.findings for f in group] == [(named, ("x", "w"))]
+    sums = {name: np.float32(3) * a.astype(np.float32) / np.float32(3) for name, a in right.items()}
+    assert diagnose(sums, right).bugs == (named,)
+    for seed in range(1, 100):
+        noise = {n: a + 1e-7 * np.random.default_rng(seed).normal(size=a.shape) for n, a in right.items()}
+        assert diagnose(noise, right).unexplained == ("dw", "db")
+    far = {name: (a + 1e-3 * rng.normal(size=a.shape)).astype(np.float32) for name, a in right.items()}
+    assert diagnose(far, right).unexplained == ("dw", "db")
+    whole = {name: a.astype(np.float32) for name, a in right.items()}
+    beside = {name: np.nextafter(a, np.float32(9)) for name, a in whole.items()}
+    assert diagnose(beside, whole).unexplained == ("dw", "db"), (
+        "float32 on both sides: no rounding to it tells them apart"
+    )
 
 
 @pytest.mark.parametrize("batch_first", [False, True])

@@ -111,7 +111,13 @@ def test_a_column_is_read(tmp_path: Path, content: str | bytes, column: str | No
             "a",
             "column must vary where it is trained on, got 'a' with 5 in each of the first 7",
         ),
-        ("a,b\n1e-200,0\n" + "0,0\n" * 6, "a", "column must vary"),
+        ("a,b\n1e-200,0\n" + "0,0\n" * 6, "a", "got 'a' with 0 to 1e-200, a variance too small"),
+        ("7,b\n1,2\n", None, "column must be a number from 1 to 2, .* no header: .* the number 7, got none"),
+        (
+            "a,b\n,1\n2,3\n",
+            "a",
+            "number in its first row, got 'a' with none in the first 1: remove .* fill_missing has",
+        ),
         ("a,b\n1e200,0\n" + "0,0\n" * 5, "a", r"numbers whose squares are finite, got 'a' with up to 1e\+200"),
         ("a,b\n1,2\n3\n", "a", "csv must have 2 columns in every row as in its first, got 1 on line 3"),
         ("a,b\n1,2\n3,4,\n", "a", "got 3 on line 3"),
@@ -145,7 +151,7 @@ def test_missing_entries_are_filled_on_request(weather: Path, tmp_path: Path) ->
     assert tasks.load(csv=weather, column="rain", fill_missing=True).note.endswith(
         "; 3 missing filled with the entry before"
     )
-    with pytest.raises(ValueError, match="a number in its first row to fill others with, got 'a' without"):
+    with pytest.raises(ValueError, match="a number in its first row, got 'a' with none in the first 1: remove"):
         tasks.load(csv=file(tmp_path, "a,b\n,1\n2,3\n"), column="a", fill_missing=True)
 
 
@@ -215,9 +221,9 @@ def test_symbols_are_kept_in_few_bytes(symbols: int, dtype: type) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "text must have at least 3 characters, two of them different, got 0"),
-        (b"aaaaaaaaa", "two of them different, got 9"),
-        (b"ab", "at least 3 characters, two of them different, got 2"),
+        (b"", "text must have at least 3 characters, got 0"),
+        (b"aaaaaaaaa", "text must have characters that differ, got 9 that are all 'a'"),
+        (b"ab", "at least 3 characters, got 2"),
         (b"gr\xfcn", r"text must be a file in UTF-8, got .*a\.txt with the byte 0xfc"),
     ],
 )
@@ -289,6 +295,7 @@ def test_arrays_of_symbols(tmp_path: Path) -> None:
         ({"x": np.where(np.arange(3) == 1, np.nan, X), "y": Y}, r"finite numbers, got nan at x\[0, 0, 1\]"),
         ({"x": X, "y": Y * np.inf}, r"at y\[0, 0, 0\]"),
         ({"x": X, "y": 0 * Y + 2}, "npz must hold y that varies, with a finite variance, got the variance 0"),
+        ({"x": SYMBOLS[0], "y": 0 * SYMBOLS[1]}, "npz must hold y that varies, got the symbol 0 everywhere"),
         ({"x": SYMBOLS[0], "y": -SYMBOLS[1]}, "npz must hold symbols from 0 to 1048575, got -4 to 4"),
         ({"x": SYMBOLS[0], "y": 10**9 * SYMBOLS[1]}, "got 0 to 4000000000"),
         ({"x": np.array([Bomb()]), "y": Y}, "npz must be a .npz file .*'x' holds pickled objects, which are never"),

@@ -227,7 +227,8 @@ def test_a_second_ctrl_c_stops_at_once_with_whole_files(run, tmp_path, monkeypat
 
     after(monkeypatch, 5, twice)
     status, _, err = run(*WORDS, "--lr", "0.5")
-    assert (status, err) == (130, "rnn-parity curves: interrupted\n")
+    said = "rnn-parity curves: interrupted before all files were written; nothing is saved for --resume\n"
+    assert (status, err) == (130, said)
     assert results(tmp_path / "loss-curves") == before
     assert sorted(path.name for path in (tmp_path / "loss-curves").iterdir()) == sorted(NAMES)
 
@@ -235,6 +236,31 @@ def test_a_second_ctrl_c_stops_at_once_with_whole_files(run, tmp_path, monkeypat
 def test_a_signal_at_the_last_step_changes_nothing(run, monkeypatch) -> None:
     after(monkeypatch, 12, lambda: signal.raise_signal(signal.SIGINT))
     assert run(*WORDS)[::2] == (0, "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_between_the_last_step_and_the_files(run, tmp_path, monkeypatch, number) -> None:
+    write = report.write
+
+    def signalled(times: int) -> None:
+        def late(*args: Any) -> list[Path]:
+            for _ in range(times):
+                signal.raise_signal(number)
+            return write(*args)
+
+        monkeypatch.setattr(report, "write", late)
+
+    signalled(2)
+    status, _, err = run(*WORDS)
+    again = "step 12 is saved: rnn-parity curves --resume loss-curves"
+    assert (status, err) == (
+        128 + number,
+        f"rnn-parity curves: interrupted before all files were written; {again}\n",
+    )
+    assert not (tmp_path / "loss-curves" / RESULTS[0]).exists()
+    signalled(1)
+    assert run("curves", "--resume", "loss-curves")[::2] == (0, "")
+    assert (tmp_path / "loss-curves" / RESULTS[0]).exists()
 
 
 def test_signals_that_are_ignored_stay_so_and_a_thread_has_none() -> None:
@@ -395,7 +421,7 @@ def test_a_file_of_data_is_read_again_and_must_be_the_same(run, monkeypatch, tmp
     table.unlink()
     status, _, err = run("curves", "--resume", "loss-curves")
     assert (status, err.count("\n")) == (2, 1)
-    assert "No such file" in err
+    assert f"argument --resume: expected the run's file {table.resolve()}, got: No such file" in err
     table.write_text(before)
     assert run("curves", "--resume", "loss-curves")[0] == 0
     assert run(*words, "--out", "whole")[0] == 0

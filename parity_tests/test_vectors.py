@@ -294,6 +294,17 @@ def test_scaled_gradients_are_named(golden: Path, judge: Any, cell: str, factor:
     assert (status, named(out)[0]) == (1, FACTORS[factor]), out
 
 
+def test_the_factor_that_explains_all_cases_stands_first(golden: Path, judge: Any) -> None:
+    """In a batch of two 1/B is 1/2 as well."""
+    cases = ["gru", "gru-one-step", "gru-long"]
+    right = run_port(golden, cases)
+    sizes = {name: manifest(golden)["cases"][name]["B"] for name in cases}
+    theirs = {key: a / sizes[key.split("/")[0]] if "/d" in key else a for key, a in right.items()}
+    status, out = judge(theirs)
+    assert status == 1
+    assert out.endswith("\nlikely bug: factor-1/B: it is the right one times 1/B (3 of 3 cases)"), out
+
+
 def test_arrays_that_are_turned_are_named(golden: Path, judge: Any) -> None:
     right = run_port(golden, ["lstm"])
 

@@ -3,10 +3,12 @@
 import dataclasses
 import math
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
 import numpy_rnn
@@ -20,6 +22,7 @@ from torch_rnn.curves.stages import CONTROLS, Row, first_fault, replay
 from torch_rnn.curves.statistic import Evidence, gather, largest_of_last
 from torch_rnn.curves.verdict import BUG, OPEN, ROUNDING, Verdict, judge
 from torch_rnn.tolerances import CURVES, STAGE
+from torch_rnn.twins import twin
 
 SMALL: dict[str, Any] = {
     "task": "sunspots",
@@ -406,3 +409,93 @@ def test_every_number_of_controls_has_its_threshold() -> None:
     assert sorted(CURVES) == [1, 2, 3, 4]
     assert judged(controls=6, epochs=1).threshold == CURVES[4]
     assert CONTROLS >= 2
+
+
+def other_side(loop=Loop, model=twin):
+    return (NUMPY_SIDE, replace(TORCH_SIDE, loop=loop, model=model))
+
+
+TINY = {"hidden": 3, "window": 50, "epochs": 3, "controls": 2}
+
+
+def test_other_initial_weights_are_named():
+    def transposed(module):
+        model = twin(module)
+        with torch.no_grad():
+            model.rnn.weight_hh_l0.copy_(model.rnn.weight_hh_l0.T.clone())
+        return model
+
+    verdict = compare_curves("sine", sides=other_side(model=transposed), **TINY).verdict
+    assert verdict.outcome == BUG
+    assert (verdict.fault.step, verdict.fault.stage, verdict.fault.tensor) == (1, "state in", "rnn.weight_hh_l0")
+    assert "The two sides start from other weights: step 1, stage state in: rnn.weight_hh_l0" in verdict.sentence()
+
+
+def test_a_loss_that_is_infinite_on_one_side_alone_is_a_bug():
+    class Spoilt(Loop):
+        def clip_gradients(self):
+            norm = super().clip_gradients()
+            if self.position == 4:
+                next(iter(self.model.parameters())).grad.mul_(float("nan"))
+            return norm
+
+    verdict = compare_curves("sine", sides=other_side(Spoilt), **TINY).verdict
+    assert (verdict.outcome, verdict.fault.step, verdict.fault.stage) == (BUG, 5, "clip")
+    assert "Not rounding: at step 6 one loss is finite and the other is not." in verdict.sentence()
+
+
+def test_a_wrong_last_update_shows_though_no_loss_comes_after_it():
+    class NoLastStep(Loop):
+        def clip_gradients(self):
+            norm = super().clip_gradients()
+            if self.position == self.total - 1:
+                for parameter in self.model.parameters():
+                    parameter.grad.zero_()
+            return norm
+
+    verdict = compare_curves("sine", sides=other_side(NoLastStep), **TINY).verdict
+    assert (verdict.outcome, verdict.fault.step, verdict.fault.stage) == (BUG, 12, "clip")
+    assert "the weights at the end are far apart" in verdict.sentence()
+
+
+def test_tensors_of_other_shapes_are_a_fault():
+    class Shorter(Loop):
+        def step(self, watch=None):
+            def shorter(stage, read):
+                if watch is not None:
+                    cut = stage == "forward"
+                    watch(stage, lambda: {k: v[:-1] if cut else v for k, v in read().items()})
+
+            return super().step(shorter)
+
+        def shares(self, lengths):
+            return [1.001 * share for share in super().shares(lengths)]
+
+    verdict = compare_curves("sine", sides=other_side(Shorter), **TINY).verdict
+    assert (verdict.outcome, verdict.fault.stage) == (BUG, "forward")
+    assert "of shape (50, 1, 1) against (49, 1, 1)," in verdict.fault.tensor
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"controls": -1}, "controls must be a whole number of at least 0, got -1"),
+        ({"seed": None}, "seed must be a whole number of at least 0, got None"),
+        ({"hidden": 2.5}, "hidden must be a whole number of at least 1, got 2.5"),
+        ({"optimizer": "lion"}, "optimizer must be one of adadelta, .*, got 'lion'"),
+        ({"schedule": "nix"}, "schedule must be one of steplr, .*, got 'nix'"),
+        ({"clip": "off"}, "clip must be a finite number above 0, got 'off'"),
+        ({"lr": -1.0}, "lr must be a finite number above 0, got -1.0"),
+        ({"bidirectional": "no"}, "bidirectional must be True or False, got 'no'"),
+        ({"dtype": "float16"}, "dtype must be float32 or float64, got 'float16'"),
+        ({"torch_dtype": "real"}, "torch_dtype must be float32 or float64, got 'real'"),
+    ],
+)
+def test_a_setting_that_is_refused_is_named(settings, message):
+    with pytest.raises(ValueError, match=message):
+        compare_curves("sine", **settings)
+
+
+def test_a_dtype_may_be_written_in_several_ways():
+    settings = compare_curves("sine", dtype=np.float64, torch_dtype="f4", hidden=2, epochs=1, controls=1).settings
+    assert (settings.dtypes, settings.coarser) == (("float64", "float32"), "float32")

@@ -8,14 +8,15 @@ run, but the hundredth walks the lines that the others walked. The blocks of the
 """
 
 import copy
-from collections import Counter
+import re
 from collections.abc import Generator
 
 import pytest
 
 CHOICES = ("file_or_dir", "keyword", "markexpr", "collectonly", "lf", "failedfirst", "stepwise", "usepdb", "trace")
 ALL = ["--numprocesses=auto", "--maxprocesses=4", "--dist=loadfile", "--cov", "--cov-report=term", "--no-cov-on-fail"]
-MEASURED, EVERY = 6, 12  # of a test with parameters: the first cases, and then one in so many
+MANY = 30  # cases of one test: then only the first are measured, and one in so many of the rest
+MEASURED, EVERY = 6, 12
 
 
 @pytest.hookimpl(wrapper=True)
@@ -32,9 +33,11 @@ def pytest_load_initial_conftests(
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave coverage out of most cases of a test that has many, and of the pages."""
-    seen: Counter[str] = Counter()
+    cases: dict[str, list[pytest.Item]] = {}
     for item in items:
-        test = item.nodeid.partition("[")[0]
-        seen[test] += 1
-        if (seen[test] > MEASURED and seen[test] % EVERY) or item.path.suffix == ".md":
-            item.add_marker("no_cover")
+        cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for test, many in cases.items():
+        alike = len(many) > MANY and not re.search("refuse|bad", test)  # each refusal is a line of its own
+        for i, item in enumerate(many):
+            if (alike and i >= MEASURED and i % EVERY) or item.path.suffix == ".md":
+                item.add_marker("no_cover")

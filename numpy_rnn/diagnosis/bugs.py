@@ -28,6 +28,9 @@ SHARED = {
     "h-0-taken-as-zero-in-dw-hh": "t=0 is missing in dW_hh: its first term, with h_0, is left out",
     "h-wraps-round-at-t-0": "dW_hh takes h[t-1] at t=0, which is the last state and not h_0",
     "first-step-skipped": "the loop of the backward never visits t=0",
+    "windows-first-steps-skipped": "the loop of the backward never visits the first step of a window",
+    "windows-first-h-taken-as-zero-in-dw-hh": "the first step of each window is missing in dW_hh: its term, with the "
+    "state that the window starts from, is left out",
     "assigned-not-added-over-time": "weight gradients are assigned at each step and not added: only t=0 is left",
     "weights-assigned-not-added-over-time": "the gradients of the weights, not of the biases, are assigned and not "
     "added over time",
@@ -130,7 +133,7 @@ OF_THE_FORWARD = {
 
 def possible(case: Case, bugs: Mapping[str, str], outputs_right: bool) -> dict[str, str]:
     """Return the ``bugs`` that can show in the case."""
-    absent = ["detach"] * (len(case.windows) < 2) + ["padding", "lengths"] * (case.lengths is None)
+    absent = ["detach", "windows"] * (len(case.windows) < 2) + ["padding", "lengths"] * (case.lengths is None)
     absent += ["reverse", "directions", "dx-of", "states-ordered"] * (case.directions == 1)
     absent += ["dw-hr"] * ("weight_hr_l0" not in case.arrays)
     forward = {bug for bug in bugs if bug in OF_THE_FORWARD or bug.startswith("gates-in-the-order-")}

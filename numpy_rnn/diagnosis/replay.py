@@ -222,15 +222,16 @@ class _Pass:
             dout = np.where(self.real[..., None], dout, 0)
         dout = dout if self.has("reverse-upstream-not-turned", "reverse-output-not-turned-back") else self._turned(dout)
         T = len(dout)
-        starts = set(accumulate((0, *self.case.windows)))
+        self.starts = set(accumulate((0, *self.case.windows)))
         g = {kind: np.zeros_like(array) for kind, array in self.given.items() if array is not None}
         if self.has("gradient-buffer-starts-from-the-weights"):
             g = {kind: array.copy() for kind, array in self.given.items() if array is not None}
         dx = np.zeros_like(self.x)
         dh_n = dh
         for t in reversed(range(T)):
-            if t == 0 and self.has("first-step-skipped"):
-                break
+            if self._starts_at(t, "first-step-skipped", "windows-first-steps-skipped"):
+                dh, dc = self._cut(t, dh, dc)
+                continue
             m, step = self.mask[t][:, None], self.steps[t]
             local = dout[t] + (dh_n if t == T - 1 else 0)
             total = dh + dout[t]
@@ -247,7 +248,7 @@ class _Pass:
             self._add(g, t, step, da, dq, np.where(m, total, 0), np.where(m, local, 0))
             dx[t] = da @ self.w["w_ih"]
             carried = dq if self.has("carried-without-w-hh") and dq.shape == dh.shape else dq @ self.w_hh_back
-            dh, dc = self._cut(t, starts, np.where(m, direct + carried, dh), np.where(m, dc_before, dc))
+            dh, dc = self._cut(t, np.where(m, direct + carried, dh), np.where(m, dc_before, dc))
         self.dh, self.dc = dh, dc
         self.gradients = {kind + self.suffix: self._as_given(kind, array) for kind, array in g.items()}
         return dx if self.has("reverse-dx-not-turned-back") else self._back(dx)
@@ -259,12 +260,16 @@ class _Pass:
         blocks = np.split(deltas, self.case.gates, axis=1)
         return np.concatenate([blocks[gate] for gate in self.order], axis=1)
 
+    def _starts_at(self, t: int, once: str, in_each_window: str) -> bool:
+        """Whether step t is the first for the bug: of all steps, or of a window."""
+        return t in self.starts if self.has(in_each_window) else t == 0 and self.has(once)
+
     def _add(self, g: dict[str, Array], t: int, step: Any, da: Array, dq: Array, dh: Array, local: Array) -> None:
         """Add one step's part to the gradients of the weights."""
         h_before = step.h_before
         if self.has("h-for-h-before"):
             h_before = self.out[t]
-        if t == 0 and self.has("h-0-taken-as-zero-in-dw-hh"):
+        if self._starts_at(t, "h-0-taken-as-zero-in-dw-hh", "windows-first-h-taken-as-zero-in-dw-hh"):
             h_before = np.zeros_like(h_before)
         if t == 0 and self.has("h-wraps-round-at-t-0"):
             h_before = self.h_n
@@ -284,14 +289,14 @@ class _Pass:
             )
             g[kind] = parts[kind] if assigned else g[kind] + parts[kind]
 
-    def _cut(self, t: int, starts: set[int], dh: Array, dc: Array) -> tuple[Array, Array]:
+    def _cut(self, t: int, dh: Array, dc: Array) -> tuple[Array, Array]:
         """What goes from step t to the step before it."""
         if t == 0:
             return (
                 np.zeros_like(dh) if self.has("dh-0-missing") else dh,
                 np.zeros_like(dc) if self.has("dc-0-missing") else dc,
             )
-        window = t in starts
+        window = t in self.starts
         everywhere = self.has("nothing-carried", "h-not-carried")
         cut_h = (window and not self.has("detach-missing", "c-detached-but-not-h")) or self.has("h-not-carried-back")
         cut_c = (window and not self.has("detach-missing", "h-detached-but-not-c")) or self.has("c-not-carried-back")

@@ -50,7 +50,12 @@ def from_csv(
     known = values[: train_steps + 1]
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         mean, std = known.mean(), known.std()
-        if known.min() == known.max() or std == 0:
+        if std == 0 and known.min() < known.max():
+            raise ValueError(
+                f"column must vary by more where it is trained on, got {name!r} with {known.min():g} to "
+                f"{known.max():g}, a variance too small to scale by"
+            )
+        if known.min() == known.max():
             raise ValueError(
                 f"column must vary where it is trained on, got {name!r} with {known[0]:g} in each of the first "
                 f"{len(known)} rows"
@@ -151,6 +156,8 @@ def from_npz(path: str | os.PathLike[str], split: float = 0.8) -> Task:
         least, most = min(int(x.min()), int(y.min())), max(int(x.max()), int(y.max()))
         if least < 0 or most >= MOST_SYMBOLS:
             raise ValueError(f"npz must hold symbols from 0 to {MOST_SYMBOLS - 1}, got {least} to {most}")
+        if y.min() == y.max():
+            raise ValueError(f"npz must hold y that varies, got the symbol {y.flat[0]} everywhere")
         small = np.min_scalar_type(-max(most, 1))
         fields = {"symbols": most + 1, "defaults": defaults, "source": source, "note": note}
         return next_symbol(name, x.astype(small), y.astype(small), train_steps, span, **fields)

@@ -80,13 +80,17 @@ def _read(path: str | os.PathLike[str], file: TextIO, column: str | None, fill: 
             f"{skipped + reader.line_num}"
         ) from None
     numbers = np.frombuffer(values) if values else np.zeros(0)
+    if seen.missing and math.isnan(numbers[0]):
+        first_rows = next((i for i, number in enumerate(numbers) if not math.isnan(number)), len(numbers))
+        raise ValueError(
+            f"column must have a number in its first row, got {name!r} with none in the first {first_rows}: remove "
+            "these rows, for fill_missing has no entry before them to put there"
+        )
     if seen.missing and not fill:
         raise ValueError(
             f"column must have a number in every row, got {name!r} with {seen.missing} of {len(numbers)} missing, the "
             f"first on line {seen.first_missing}; fill_missing puts the entry before in their place"
         )
-    if seen.missing and math.isnan(numbers[0]):
-        raise ValueError(f"column must have a number in its first row to fill others with, got {name!r} without")
     return name, numbers, seen.missing
 
 
@@ -192,6 +196,11 @@ def _place(first: list[str], column: str | None) -> tuple[int, bool]:
         raise ValueError(
             f"column must be a number from 1 to {len(first)}, for the file has no header: its first row is all "
             f"numbers, got {came}"
+        )
+    if held := [entry for entry in first if _number(entry) is not None]:
+        raise ValueError(
+            f"column must be a number from 1 to {len(first)}, for the file seems to have no header: its first row "
+            f"holds the number {held[0][:40]}, got {came}"
         )
     names = ", ".join(repr(entry[:40]) for entry in first[:20]) + (f" and {len(first) - 20} more" if first[20:] else "")
     raise ValueError(f"column must be one of {names}, or a number from 1 to {len(first)}, got {came}")

@@ -275,10 +275,10 @@ def characters(
     codes, alphabet = _encoded([text] if isinstance(text, str) else text)
     streams = max(1, min(64, len(codes) // 250)) if streams is None else streams
     steps = (len(codes) - 1) // streams
-    if steps < 2 or len(alphabet) < 2:
-        raise ValueError(
-            f"text must have at least {2 * streams + 1} characters, two of them different, got {len(codes)}"
-        )
+    if steps < 2:
+        raise ValueError(f"text must have at least {2 * streams + 1} characters, got {len(codes)}")
+    if len(alphabet) < 2:
+        raise ValueError(f"text must have characters that differ, got {len(codes)} that are all {alphabet!r}")
     inputs, targets = (
         part.reshape(streams, steps).T for part in (codes[: steps * streams], codes[1:][: steps * streams])
     )

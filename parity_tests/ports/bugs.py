@@ -77,7 +77,21 @@ def _shared(cell: str) -> list[Any]:
         ("b-hh-left-out", "forward", [(' + w["bias_hh"]', "")]),
         ("b-ih-taken-twice", "forward", [('w["bias_hh"]', 'w["bias_ih"]')]),
     ]
-    return [(cell, cell, name, cell, function, edits) for name, function, edits in rows]
+    skipped = [
+        (LOOP, "[t for t in reversed(range(1, len(x))) if t not in cuts]"),
+        (EMPTY, ZEROS),
+        ("if t in cuts:", "if t - 1 in cuts:"),
+    ]
+    taken_as_zero = [(outer, outer.replace("h_before", "h_before * (t > 0 and t not in cuts)"))]
+    of_windows = [
+        ("windows-first-steps-skipped", "backward", skipped),
+        ("windows-first-h-taken-as-zero-in-dw-hh", "backward", taken_as_zero),
+    ]
+    return [
+        (cell, cell + case, name, cell, function, edits)
+        for case, bugs in (("", rows), ("-windows", of_windows))
+        for name, function, edits in bugs
+    ]
 
 
 RNN = [

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import ast
+import inspect
 import os
 import shlex
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +31,7 @@ from torch_rnn.cli.options import (
     seconds,
     whole,
 )
-from torch_rnn.cli.progress import stoppable, training
+from torch_rnn.cli.progress import Stopped, stoppable, training
 from torch_rnn.curves.defaults import LEARNING_RATES, origin
 
 if TYPE_CHECKING:  # torch, matplotlib and rich are loaded when the command runs
@@ -77,10 +78,11 @@ Written into --out, replacing what an earlier run left there:
   snapshot.npz
                what --resume needs; also written every 10 seconds on the way
 
-Ctrl-C (or SIGTERM) ends a run after the step it is at, with all these files. Of
-a run that is killed what is lost is what came after its last snapshot. Either
-goes on with --resume, and every bit of curves.csv and run.json is then what it
-would have been, on the same kind of processor and with the same versions."""
+Ctrl-C (or SIGTERM) ends a run after the step it is at, with all these files; a
+second one stops at once, without those not yet written. Of a run that is killed
+what is lost is what came after its last snapshot. All go on with --resume, and
+every bit of curves.csv and run.json is then what it would have been, on the
+same kind of processor and with the same versions."""
 EPILOG = f"""\
 {own_defaults()}A file of your own has some too: --window is a thousandth of the steps to train
 on, 20 to 200, and --epochs at most 30, fewer where they would make more than
@@ -136,7 +138,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     data.add_argument(
         "--split",
-        type=share,
+        type=share(zero=False),
         metavar="S",
         help="share of the time steps that is trained on, the rest is the test (default: 0.8, of a text 0.9)",
     )
@@ -145,7 +147,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     network.add_argument(
         "--dropout",
-        type=share,
+        type=share(zero=True),
         default=0.0,
         metavar="P",
         help="between layers, the same masks on both sides (default: 0)",
@@ -245,16 +247,23 @@ def run(args: argparse.Namespace) -> int:
     if run.task.note:
         print(textwrap.fill(_plan(run), 78), end="\n\n", flush=True)
     keeper = snapshot.Keeper(run, args.out / snapshot.NAME, args.snapshot_every, _refused)
-    stopped = _train(run, keeper)
-    judged = verdict.judge(run)
-    scores = run.scores()
+    again = f"rnn-parity curves --resume {shlex.quote(str(args.out))}"
     try:
-        paths = report.write(args.out, run, scores, judged, command)  # first of all, should nobody listen to the rest
-        if tensorboard is not None:
-            paths += events.write(tensorboard, run.pairs)
-        failure = None
-    except OSError as error:
-        paths, failure = [], error
+        with stoppable() as signal:  # until the files are there
+            stopped = _train(run, keeper, signal)
+            judged = verdict.judge(run)
+            scores = run.scores()
+            try:
+                paths = report.write(args.out, run, scores, judged, command)  # first, should nobody listen to the rest
+                if tensorboard is not None:
+                    paths += events.write(tensorboard, run.pairs)
+                failure = None
+            except OSError as error:
+                paths, failure = [], error
+    except Stopped as second:
+        sys.stdout.flush()
+        print(f"rnn-parity curves: interrupted before all files were written; {_kept(keeper, again)}", file=sys.stderr)
+        return 128 + second.number
 
     print(_epoch_table(report.epoch_losses(run.pairs)), end="\n\n")
     print(_score_table(run.task, scores) if scores else f"The task {run.task.name} has no test span.", end="\n\n")
@@ -262,15 +271,18 @@ def run(args: argparse.Namespace) -> int:
         print("Both write on by the same random numbers:", *map("  {:<9}{}".format, NAMES, lines), sep="\n", end="\n\n")
     print(textwrap.fill(judged.sentence(), 78, break_on_hyphens=False), end="\n\n")
     print("\n".join(f"wrote {path}" for path in paths))
-    again = f"rnn-parity curves --resume {shlex.quote(str(args.out))}"
     if failure is not None:
-        kept = "nothing is saved for --resume" if keeper.saved is None else f"step {keeper.saved} is saved: {again}"
-        raise BadInput(f"cannot write into {args.out}: {failure.strerror or failure}; {kept}")
+        raise BadInput(f"cannot write into {args.out}: {failure.strerror or failure}; {_kept(keeper, again)}")
     if stopped is not None:
         sys.stdout.flush()
         print(f"stopped at step {len(run.pairs)} of {run.total}; to go on: {again}", file=sys.stderr)
         return 128 + stopped
     return STATUS[judged.outcome]
+
+
+def _kept(keeper: Keeper, again: str) -> str:
+    """Say what --resume can go on from."""
+    return "nothing is saved for --resume" if keeper.saved is None else f"step {keeper.saved} is saved: {again}"
 
 
 def _check_unfinished(directory: Path) -> None:
@@ -301,8 +313,12 @@ def _resumed(args: argparse.Namespace) -> Run:
         )
     try:
         return snapshot.load(path, epochs=args.epochs)
-    except (ValueError, OSError) as error:
+    except ValueError as error:
         raise BadInput(f"argument --resume: {error}") from error
+    except OSError as error:
+        raise BadInput(
+            f"argument --resume: expected the run's file {error.filename or path}, got: {error.strerror or error}"
+        ) from error
 
 
 def _refused(error: OSError) -> None:
@@ -327,11 +343,27 @@ def prepared(args: argparse.Namespace, loaded: dict[Any, tasks.Task] | None = No
     vars(args).update({"digest": None, **origin(task)})
     for name in ("optimizer_settings", "schedule_settings"):
         setattr(args, name, dict(getattr(args, name)))
+    _check_settings("--optimizer-settings", args.optimizer, NUMPY.optimizers, args.optimizer_settings)
+    if args.schedule is not None:
+        _check_settings("--schedule-settings", args.schedule, NUMPY.schedules, args.schedule_settings)
     settings = Settings(**{field.name: getattr(args, field.name) for field in fields(Settings)})
     try:
         return Run(settings, task=task)
     except (ValueError, TypeError) as error:
         raise BadInput(f"argument {_blamed(str(error), settings)}: {error}") from error
+
+
+def _check_settings(option: str, name: str, kinds: Mapping[str, Any], given: Mapping[str, object]) -> None:
+    """Raise ``BadInput`` for settings that the optimizer or the schedule of that name has not, and that it lacks."""
+    parameters = inspect.signature(kinds[name]).parameters
+    settings = [word for word in parameters if word not in ("params", "lr", "optimizer")]
+    if "lr" in given:
+        raise BadInput(f"argument {option}: expected settings other than lr, which --lr sets, got lr={given['lr']}")
+    if unknown := [word for word in given if word not in settings]:
+        raise BadInput(f"argument {option}: {name} has {', '.join(settings)}, and no setting {unknown[0]!r}")
+    needed = [word for word in settings if parameters[word].default is inspect.Parameter.empty]
+    if missing := [word for word in needed if word not in given]:
+        raise BadInput(f"argument {option}: {name} needs {missing[0]}: expected {missing[0]}=X, got none")
 
 
 def _load(args: argparse.Namespace) -> tasks.Task:
@@ -376,15 +408,21 @@ def _blamed(message: str, settings: Settings) -> str:
     return "--schedule-settings" if settings.schedule is not None and not optimizer else "--optimizer-settings"
 
 
-def share(text: str) -> float:
-    """Parse a number from 0 up to, but without, 1."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < 1:
-        raise argparse.ArgumentTypeError(f"expected a number from 0 and below 1, got {text!r}")
-    return value
+def share(zero: bool) -> Callable[[str], float]:
+    """Return the parser of a number below 1 and above 0, or ``zero`` too."""
+
+    def parse(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = -1.0
+        if not 0 <= value < 1 or (value == 0 and not zero):
+            raise argparse.ArgumentTypeError(
+                f"expected a number {'from 0' if zero else 'above 0'} and below 1, got {text!r}"
+            )
+        return value
+
+    return parse
 
 
 def setting(text: str) -> tuple[str, object]:
@@ -394,7 +432,7 @@ def setting(text: str) -> tuple[str, object]:
         parsed = ast.literal_eval(value)
     except (ValueError, SyntaxError):
         parsed = value
-    if not (equals and name.isidentifier() and value) or name in ("params", "lr", "optimizer"):
+    if not (equals and name.isidentifier() and value):
         raise argparse.ArgumentTypeError(f"expected NAME=VALUE, got {text!r}")
     return name, parsed
 
@@ -406,9 +444,9 @@ def directory(text: str) -> Path:
     return Path(text).expanduser()
 
 
-def _train(run: Run, keeper: Keeper) -> int | None:
+def _train(run: Run, keeper: Keeper, signal: Callable[[], int | None]) -> int | None:
     """Go through the steps and save the run; return the number of the signal that stopped it before its end."""
-    with stoppable() as signal, training(len(run.pairs), run.total) as show:
+    with training(len(run.pairs), run.total) as show:
         for ours, _ in run.train():
             show(ours.loss)
             if signal() is not None:

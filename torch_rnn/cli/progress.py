@@ -91,12 +91,20 @@ def _log(first: int, total: int) -> Callable[[float], None]:
     return step
 
 
+class Stopped(KeyboardInterrupt):
+    """The second signal in a ``stoppable`` block; ``number`` is the signal's."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
 @contextmanager
 def stoppable() -> Iterator[Callable[[], int | None]]:
     """Inside the block the first Ctrl-C or SIGTERM only shows in what the block asks: its number, or None.
 
-    A second one does what it would have done without the block. Signals that are ignored, as under nohup, stay so; in a
-    thread nothing is changed, for signals come to the main one.
+    A second one raises ``Stopped``, a third does what it would have done without the block. Signals that are ignored,
+    as under nohup, stay so; in a thread nothing is changed, for signals come to the main one.
     """
     caught: list[int] = []
     before: dict[int, Any] = {}
@@ -107,7 +115,9 @@ def stoppable() -> Iterator[Callable[[], int | None]]:
 
     def catch(number: int, frame: Any) -> None:
         caught.append(number)
-        restore()
+        if len(caught) > 1:
+            restore()
+            raise Stopped(number)
 
     if threading.current_thread() is threading.main_thread():
         found = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}

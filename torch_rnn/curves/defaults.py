@@ -52,4 +52,4 @@ def complete(given: Mapping[str, Any], task: Task) -> dict[str, Any]:
     if given.get("optimizer") not in (None, own.get("optimizer")):
         own.pop("lr", None)  # a learning rate is meant for one optimizer
     settings = {**DEFAULTS, **own, **given}
-    return {"lr": LEARNING_RATES[settings["optimizer"]], **settings}
+    return {"lr": LEARNING_RATES.get(settings["optimizer"]), **settings}  # an unknown one is refused later

@@ -6,6 +6,7 @@ import copy
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,27 @@ class Settings:
     split: float | None = None  # the share that is trained on
     fill_missing: bool = False
     digest: str | None = None  # of the user's data, see ``Task.digest``; None: not looked at
+
+    def __post_init__(self) -> None:
+        least = {"hidden": 1, "layers": 1, "window": 1, "epochs": 1, "seed": 0, "controls": 0, "proj_size": 0}
+        for name, bound in least.items():
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, Integral) or value < bound:
+                raise ValueError(f"{name} must be a whole number of at least {bound}, got {value!r}")
+        for name, known in (("optimizer", NUMPY.optimizers), ("schedule", NUMPY.schedules)):
+            value = getattr(self, name)
+            if value not in known and (name, value) != ("schedule", None):
+                raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")
+        if not isinstance(self.bidirectional, bool):
+            raise ValueError(f"bidirectional must be True or False, got {self.bidirectional!r}")
+        for name in ("lr", "clip"):
+            value = getattr(self, name)
+            if (name, value) != ("clip", None) and not (isinstance(value, Real) and 0 < float(value) < math.inf):
+                raise ValueError(f"{name} must be a finite number above 0, got {value!r}")
+        for name in ("dtype", "torch_dtype"):
+            value = getattr(self, name)
+            if (name, value) != ("torch_dtype", None):
+                object.__setattr__(self, name, dtype_name(name, value))
 
     @property
     def data(self) -> str:
@@ -251,6 +273,20 @@ def check_digest(task: Task, digest: str | None) -> None:
     """Raise ``ValueError`` if the task's data have another digest; None has not been kept."""
     if digest not in (None, task.digest()):
         raise ValueError(f"data must be what they were when the run was made, and {task.name} has changed since")
+
+
+def dtype_name(name: str, dtype: Any) -> str:
+    """Return "float32" or "float64", however it is written.
+
+    Raises ``ValueError``, about the argument ``name``, for another one.
+    """
+    try:
+        known = str(np.dtype(dtype).name)
+    except TypeError:
+        known = ""
+    if known not in ("float32", "float64"):
+        raise ValueError(f"{name} must be float32 or float64, got {dtype!r}")
+    return known
 
 
 def cast(array: Array, dtype: DTypeLike) -> Array:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from numpy_rnn.typing import Array
 from torch_rnn.curves.runs import Run, nudged
 
 CONTROLS = 3  # of each side, from weights moved by one unit in the last place
+FAR = 100  # so many times what the controls show, and a stage is looked for
 FLOOR = 4  # units in the last place of a tensor's largest entry
 
 Stages = dict[str, dict[str, Array]]
@@ -91,6 +92,26 @@ def first_fault(run: Run, shown: int, threshold: float) -> Row | None:
     return None
 
 
+def initial_fault(run: Run) -> Row | None:
+    """Return the weight that differs most between the two sides as they are built; None where all are the same."""
+    ours, theirs = (run.loop(side).weights() for side in (0, 1))
+    rows = _compare(1, [[{"state in": weights}] for weights in (ours, theirs)], np.dtype(run.settings.coarser))
+    apart = [replace(row, rounding=0.0) for row in rows if row.difference > 0]
+    return max(apart, key=lambda row: row.ulps, default=None)
+
+
+def ends_apart(run: Run) -> bool:
+    """Whether some weights of the two sides are ``FAR`` times as far from each other as rounding moves either."""
+    ours, theirs = ([loop.weights() for loop in loops] for loops in run.loops)
+    eps = float(np.finfo(run.settings.coarser).eps)
+    for name in ours[0].keys() & theirs[0].keys():
+        a, b = ours[0][name].astype(np.float64), theirs[0][name].astype(np.float64)
+        moved = max((_largest(one[name] - side[0][name]) for side in (ours, theirs) for one in side[1:]), default=0.0)
+        if a.shape == b.shape and _largest(a - b) > FAR * max(moved, FLOOR * eps * _largest(a)):
+            return True
+    return False
+
+
 def _watched(loop: Loop, start: dict[str, Any], seed: tuple[int, int, int]) -> Stages:
     """Put the loop at ``start``, a control beside it, let it make its step, and return all it shows."""
     _align(loop, start, None if seed[2] == 0 else np.random.default_rng(seed))
@@ -147,22 +168,30 @@ def _parts(state: Any) -> tuple[Any, ...]:
 def _compare(step: int, seen: list[list[Stages]], coarser: np.dtype[Any]) -> list[Row]:
     rows = []
     for stage in STAGES:
-        ours, theirs = (side[0][stage] for side in seen)
+        ours, theirs = (side[0].get(stage, {}) for side in seen)
         for name in dict.fromkeys((*ours, *theirs)):
             pair = ours.get(name), theirs.get(name)
             a, b = (np.zeros(1) if array is None else array.astype(np.float64) for array in pair)
-            with np.errstate(invalid="ignore"):
-                difference = _largest(a - b)
-            scale = max(_largest(a), _largest(b))
+            label = name
+            if all(array is not None for array in pair) and a.shape != b.shape:
+                label, difference = f"{name}, of shape {a.shape} against {b.shape},", math.inf
+            else:
+                with np.errstate(invalid="ignore"):
+                    difference = _largest(a - b)
+            sizes = _largest(a), _largest(b)
+            finite = [size for size in sizes if math.isfinite(size)]
+            scale = max(finite, default=math.inf)
             added_to = name.removeprefix("change of ")
-            size = max(_largest(side[0]["state in"].get(added_to, np.zeros(1))) for side in seen)
-            size = max(scale, size if added_to != name else 0.0)
+            start = max(_largest(side[0]["state in"].get(added_to, np.zeros(1))) for side in seen)
+            size = max(scale, start if added_to != name else 0.0)
             rounding = FLOOR * float(np.finfo(coarser).eps) * size
-            rounding += sum(_moved(side, stage, name) for side in seen)
+            # what is not finite on one side alone is no rounding, however far the controls of that side are
+            sure = [side for side, size in zip(seen, sizes, strict=True) if math.isfinite(size)] or seen
+            rounding += sum(_moved(side, stage, name) for side in sure)
             missing = "numpy" if pair[0] is None else "torch" if pair[1] is None else None
             known = math.isfinite(difference)
             ulps = difference / float(np.spacing(coarser.type(size))) if known else math.inf
-            rows.append(Row(step, stage, name, difference, scale, rounding, ulps, missing))
+            rows.append(Row(step, stage, label, difference, scale, rounding, ulps, missing))
     return rows
 
 

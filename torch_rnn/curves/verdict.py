@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from torch_rnn.curves.runs import Pair, Run
-from torch_rnn.curves.stages import Row, first_fault
+from torch_rnn.curves.stages import Row, ends_apart, first_fault, initial_fault
 from torch_rnn.curves.statistic import APART, Evidence, gather
 from torch_rnn.tolerances import CURVES, STAGE
 
@@ -92,12 +92,21 @@ class Verdict:
 
     def _bug(self) -> str:
         evidence, threshold = self._judged()
-        times = 10 ** evidence.excess[(self.shown_at or 1) - 1]
-        text = (
-            f"Not rounding: at step {self.shown_at} the curves differ by {times:.2g} times what rounding alone does to "
-            f"either ({_times(threshold)} is allowed)."
-        )
-        return text + (f" First difference from equal weights: {self.fault.sentence()}." if self.fault else "")
+        if self.shown_at is not None:
+            times = 10 ** evidence.excess[self.shown_at - 1]
+            text = (
+                f"Not rounding: at step {self.shown_at} the curves differ by {times:.2g} times what rounding alone "
+                f"does to either ({_times(threshold)} is allowed)."
+            )
+        elif self.stopped is not None:
+            text = f"Not rounding: at step {self.steps} one loss is finite and the other is not."
+        else:
+            text = "Not rounding: the losses do not show it, but the weights at the end are far apart."
+        if self.fault is None:
+            return text
+        first = (self.fault.step, self.fault.stage) == (1, "state in")
+        start = "The two sides start from other weights" if first else "First difference from equal weights"
+        return f"{text} {start}: {self.fault.sentence()}."
 
     def _open(self) -> str:
         return f"Cannot tell: {self.reason}."
@@ -121,8 +130,9 @@ def judge(run: Run) -> Verdict:
     >>> judge(run).outcome
     'rounding'
 
-    "not rounding" needs two things: losses that differ by more than the threshold, and a stage of a step that differs
-    when both sides make it from the same weights.
+    "not rounding" needs two things: losses that differ by more than the threshold (or of which one alone is finite, or
+    that hide weights far apart at the end), and a stage of a step that differs when both sides make it from the same
+    weights, or initial weights that are not the same.
 
     Raises ``ValueError`` if there is no step.
     """
@@ -145,10 +155,15 @@ def judge(run: Run) -> Verdict:
     threshold = CURVES[min(controls, max(CURVES))]
     shown = evidence.first_above(threshold)
     if shown is not None:
-        fault = first_fault(run, shown, STAGE)
+        fault = initial_fault(run) or first_fault(run, shown, STAGE)
         if fault is not None:
             return verdict(BUG, evidence, fault)
         return verdict(OPEN, evidence, reason=_unlocated(run, evidence, shown))
+    one_sided = stopped is not None and len({math.isfinite(record.loss) for record in stopped}) == 2
+    if one_sided or (stopped is None and ends_apart(run)):
+        fault = initial_fault(run) or first_fault(run, len(run.pairs), STAGE)
+        if fault is not None:
+            return verdict(BUG, evidence, fault)
     if stopped is not None:
         reason = (
             f"rounding explains the differences of the {finite} steps with finite losses, too few to judge the rest; "
