@@ -515,3 +515,20 @@ def test_a_long_curve_is_drawn_with_few_points_and_its_largest_difference(tmp_pa
 
 def test_a_setting_of_the_calibration_stays_below_the_threshold():
     assert max(measure(*drawn(3))) < LOGS_BUG
+
+
+def test_controls_and_seeds_are_not_given_together(tmp_path):
+    files = []
+    for name, loss in (("a", "1.0"), ("b", "2.0")):
+        files.append(tmp_path / f"{name}.csv")
+        files[-1].write_text(f"step,loss\n1,{loss}\n2,0.5\n")
+    with pytest.raises(ValueError, match="controls and seeds must not be given together"):
+        compare_logs(*files, controls_a=files[:1], seeds_b=files[1:])
+    found = compare_logs(*files)
+    assert repr(found) == f"<LogComparison: {found.sentence()}>"
+
+
+def test_an_empty_line_between_json_lines_is_skipped(tmp_path):
+    file = tmp_path / "a.jsonl"
+    file.write_text('{"step": 1, "loss": 0.5}\n\n{"step": 2, "loss": 0.25}\n')
+    assert compare_logs(file, file).a_loss.tolist() == [0.5, 0.25]

@@ -73,7 +73,7 @@ def statistics(settings: Settings, ours: Array, theirs: Array) -> list[float]:
     return found
 
 
-def main(argv: list[str] | None = None) -> int:
+def main(argv: list[str] | None = None) -> int:  # pragma: no cover - takes minutes; a test calls what it prints
     parser = argparse.ArgumentParser(
         prog="python -m torch_rnn.curves.calibrate_logs", description=(__doc__ or "").splitlines()[0]
     )

@@ -135,11 +135,11 @@ def locally(jobs: int) -> Make:
     return make
 
 
-def _numbered(i: int, settings: Settings, task: Task) -> tuple[int, Row]:
+def _numbered(i: int, settings: Settings, task: Task) -> tuple[int, Row]:  # pragma: no cover - in a worker
     return i, make_row(settings, task)
 
 
-def _start_worker(parent: int) -> None:
+def _start_worker(parent: int) -> None:  # pragma: no cover - in a worker, whose process is not measured
     """Leave Ctrl-C to the parent, which ends its workers, and end when the parent was killed: nobody else would."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 

@@ -102,8 +102,7 @@ class Verdict:
             text = f"Not rounding: at step {self.steps} one loss is finite and the other is not."
         else:
             text = "Not rounding: the losses do not show it, but the weights at the end are far apart."
-        if self.fault is None:
-            return text
+        assert self.fault is not None
         first = (self.fault.step, self.fault.stage) == (1, "state in")
         start = "The two sides start from other weights" if first else "First difference from equal weights"
         return f"{text} {start}: {self.fault.sentence()}."
