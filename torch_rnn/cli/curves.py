@@ -382,7 +382,8 @@ def _plan(run: Run) -> str:
     """Say what the user's file holds, and how long it will take."""
     an_epoch = run.total // run.settings.epochs
     runs = "" if run.settings.controls == 0 else f", and as many in each of {2 * run.settings.controls} controls"
-    return f"{run.task.name}: {run.task.note}. {run.total} optimizer step{'s' if run.total > 1 else ''} on each side, {an_epoch} an epoch{runs}."
+    steps = "1 optimizer step" if run.total == 1 else f"{run.total} optimizer steps"
+    return f"{run.task.name}: {run.task.note}. {steps} on each side, {an_epoch} an epoch{runs}."
 
 
 def _words(settings: Settings) -> dict[str, object]:
