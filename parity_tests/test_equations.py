@@ -3,6 +3,7 @@
 Each check is a function of texts that returns what is wrong with them; each is also shown to find a planted mistake.
 """
 
+import json
 import re
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
@@ -11,6 +12,7 @@ import pytest
 from sybil.document import Document
 
 from parity_tests.documents import PAGES
+from parity_tests.pairs import PAIRS, pairs, parted
 
 ROOT = Path(__file__).parents[1]
 Texts = Mapping[str, str]  # path from the root of the repository, with slashes -> text
@@ -373,3 +375,33 @@ def test_a_mistake_in_the_code_is_found() -> None:
     assert problems(GOOD, "y = x  # (B,) (2.2)\n")["citations"]
     assert problems(GOOD, "y = x  # (B,)\n")["implementations"]
     assert problems(GOOD, "y = x + 1  # (B,) (2.1)\n")["quotations"]
+
+
+def test_no_formula_has_changed_without_its_code_nor_code_without_its_formula() -> None:
+    then = json.loads(PAIRS.read_text(encoding="utf-8"))
+    assert len(then) > 100
+    assert parted(pairs(CHAPTERS, SOURCES), then) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "good", "bad", "message"),
+    [
+        (
+            "derivations/02-bptt.md",
+            "\\mathbf{\\Delta} W_{ih} \\tag{2.23}",
+            "\\mathbf{\\Delta} W_{hh} \\tag{2.23}",
+            "text",
+        ),
+        ("derivations/02-bptt.md", " \\tag{2.19}", " + 1 \\tag{2.19}", "text"),
+        ("numpy_rnn/optim/sgd.py", "b += np.multiply(undamped, g, t)", "b += np.multiply(damped, g, t)", "code"),
+        ("numpy_rnn/cells/lstm.py", "dc *= f_t  # (H, B) (6.36)", "dc *= i_t  # (H, B) (6.36)", "code"),
+    ],
+)
+def test_a_change_of_one_side_alone_is_noticed(file, good, bad, message) -> None:
+    chapters, sources = dict(CHAPTERS), dict(SOURCES)
+    side = chapters if file in chapters else sources
+    assert good in side[file]
+    side[file] = side[file].replace(good, bad)
+    found = parted(pairs(chapters, sources), pairs(CHAPTERS, SOURCES))
+    assert found
+    assert all(f"the {message} changed" in line for line in found)
